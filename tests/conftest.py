@@ -1,0 +1,24 @@
+"""What every test shares: reproducible hypothesis, one BLAS thread per worker, no display."""
+
+import os
+
+# Before NumPy is imported: the workers share the cores already.
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A first example may compile, so time limits per example would only measure Numba.
+_common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", _common, derandomize=True, database=None, max_examples=25)
+settings.register_profile("thorough", _common, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers that are the same in every run."""
+    return np.random.default_rng(20240917)
