@@ -1,7 +1,7 @@
 """The direction of imports: data flows one way through tracejit, and so do its imports.
 
-Read with ``ast``, nothing is imported.  What stands under ``if TYPE_CHECKING`` does not count: the name of a type in
-an annotation is for the reader, and no code depends on it.
+Read with ``ast``, nothing is imported.  What stands under ``if TYPE_CHECKING`` does not count: the name of a
+type in an annotation is for the reader, and no code depends on it.
 """
 
 import ast
