@@ -1,0 +1,341 @@
+"""The linear tape: variables, equations, guards, and the builder that every producer of tapes appends to.
+
+Tapes are frozen and compared by identity.  Whoever makes a tape opens a `Builder` with ``with``, calls ops (which append
+to the innermost builder of the thread) and calls `Builder.finish`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit.errors import InternalError, LeakedTraceError
+from tracejit.ir import dims
+from tracejit.ir.aval import Aval
+from tracejit.ir.dims import Dim, Poly, Symbol, Unify
+from tracejit.ir.source import Source, here
+
+if TYPE_CHECKING:
+    from tracejit.ops.base import Op
+
+__all__ = ["Atom", "Builder", "Eqn", "Lit", "SizeGuard", "Tape", "ValueGuard", "Var", "current"]
+
+
+class Var:
+    """A value computed on the tape; compared by identity."""
+
+    __slots__ = ("aval", "name")
+
+    def __init__(self, aval: Aval, name: str = "") -> None:
+        self.aval, self.name = aval, name
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    def __repr__(self) -> str:
+        return f"{self.name or 'var'}:{self.aval}"
+
+
+class Lit:
+    """A scalar constant in an operand place."""
+
+    __slots__ = ("aval", "value")
+
+    def __init__(self, value: np.generic, weak: bool = False) -> None:
+        self.value = value
+        self.aval = Aval((), value.dtype, weak)
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return ()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    def is_value(self, number: float) -> bool:
+        """Return whether this is ``number``, sign of zero included."""
+        return bool(self.value == number) and np.signbit(self.value.real) == np.signbit(number)
+
+    def __repr__(self) -> str:
+        return f"{self.value.item()!r}"
+
+
+Atom = Var | Lit
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Eqn:
+    """``results = op(operands, params)``; ``source`` is the user's line."""
+
+    op: Op
+    operands: tuple[Atom, ...]
+    params: Mapping[str, Any]
+    results: tuple[Var, ...]
+    source: Source | None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeGuard:
+    """A fact about sizes that the trace relied on: ``size relation 0`` with a relation of ``!= >= <``."""
+
+    relation: str
+    size: Poly
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        return f"{self.size} {self.relation} 0"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ValueGuard:
+    """A traced scalar that Python code asked for: ``var`` must be ``expected`` again, else the trace does not hold."""
+
+    var: Atom
+    expected: bool | int | float | complex
+    source: Source | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tape:
+    """A straight-line program on arrays.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple
+        Variables in; variables or literals out.
+    consts : tuple of (Var, numpy.ndarray)
+        Arrays that were made while tracing from nothing traced.
+    eqns : tuple of Eqn
+        In an order in which every operand is known before it is used.
+    sizes : tuple of SizeGuard
+    guards : tuple of ValueGuard
+    """
+
+    inputs: tuple[Var, ...]
+    consts: tuple[tuple[Var, np.ndarray[Any, Any]], ...]
+    eqns: tuple[Eqn, ...]
+    outputs: tuple[Atom, ...]
+    sizes: tuple[SizeGuard, ...] = ()
+    guards: tuple[ValueGuard, ...] = ()
+
+    def __str__(self) -> str:
+        names = Names()
+        head = ", ".join(names.typed(v) for v in self.inputs)
+        lines = [f"tape({head}):"]
+        lines += [f"    const {names.typed(v)}" for v, _ in self.consts]
+        lines += [f"    where {guard}" for guard in self.sizes]
+        rows = [names.equation(e) for e in self.eqns]
+        width = min(max((len(r) for r in rows), default=0), 76)
+        for row, eqn in zip(rows, self.eqns, strict=True):
+            where = f"  # {eqn.source.short}" if eqn.source else ""
+            lines.append(f"    {row:<{width}}{where}")
+        lines += [f"    guard {names(g.var)} == {g.expected!r}" for g in self.guards]
+        lines.append(f"    return {', '.join(names(v) for v in self.outputs)}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        text = str(self).replace("&", "&amp;").replace("<", "&lt;")
+        return f"<pre>{text}</pre>"
+
+
+class Names:
+    """Short names for the variables of one text: a, b, ..., z, a1, ..."""
+
+    def __init__(self) -> None:
+        self._names: dict[Var, str] = {}
+
+    def __call__(self, atom: Atom) -> str:
+        if isinstance(atom, Lit):
+            return repr(atom)
+        if atom not in self._names:
+            index = len(self._names)
+            letter = "abcdefghijklmopqrstuvwxyz"[index % 25]
+            self._names[atom] = atom.name or letter + (str(index // 25) if index >= 25 else "")
+        return self._names[atom]
+
+    def typed(self, var: Var) -> str:
+        return f"{self(var)}:{var.aval}"
+
+    def equation(self, eqn: Eqn) -> str:
+        params = [f"{k}={_param_text(v)}" for k, v in eqn.params.items()]
+        inside = ", ".join([self(a) for a in eqn.operands] + params)
+        left = ", ".join(self.typed(v) for v in eqn.results)
+        return f"{left} = {eqn.op.name}({inside})"
+
+
+def _param_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return "(" + ",".join(_param_text(v) for v in value) + ")"
+    return str(value)
+
+
+_thread = threading.local()
+
+
+def _stack() -> list[Builder]:
+    try:
+        stack: list[Builder] = _thread.stack
+    except AttributeError:
+        stack = _thread.stack = []
+    return stack
+
+
+def current() -> Builder:
+    """Return the innermost open builder of this thread."""
+    stack = _stack()
+    if not stack:
+        raise LeakedTraceError(
+            "A traced value was used after its trace ended.",
+            hint="Return the value from the traced function instead of storing it outside.",
+        )
+    return stack[-1]
+
+
+class Builder:
+    """Collects equations.
+
+    A variable of an outer open builder that is used as an operand becomes an extra input of this one (`captured`), so
+    that transforms nest without levels.
+    """
+
+    def __init__(self) -> None:
+        self.inputs: list[Var] = []
+        self.consts: dict[int, tuple[Var, np.ndarray[Any, Any]]] = {}
+        self.eqns: list[Eqn] = []
+        self.sizes: dict[tuple[str, Poly], SizeGuard] = {}
+        self.guards: list[ValueGuard] = []
+        self.captured: dict[Var, Var] = {}
+        self._kept: list[np.ndarray[Any, Any]] = []  # alive, so that ids in `consts` stay unique
+        self._owned: set[Var] = set()
+        self._source: Source | None = None
+        self._outer: tuple[Builder, ...] = ()
+
+    def __enter__(self) -> Builder:
+        self._outer = tuple(_stack())
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        popped = _stack().pop()
+        if popped is not self:
+            raise InternalError("Builders were closed out of order.")
+
+    @contextmanager
+    def at(self, source: Source | None) -> Iterator[None]:
+        """Give the equations appended inside this source instead of the caller's line."""
+        saved, self._source = self._source, source
+        try:
+            yield
+        finally:
+            self._source = saved
+
+    def source(self) -> Source | None:
+        return self._source or here()
+
+    def input(self, aval: Aval, name: str = "") -> Var:
+        var = Var(aval, name)
+        self.inputs.append(var)
+        self._owned.add(var)
+        return var
+
+    def const(self, array: np.ndarray[Any, Any]) -> Var:
+        """Return the variable of a constant array (the same array gives the same variable)."""
+        if id(array) not in self.consts:
+            frozen = array.copy()
+            frozen.flags.writeable = False
+            var = Var(Aval(array.shape, array.dtype))
+            self._owned.add(var)
+            self.consts[id(array)] = (var, frozen)
+            self._kept.append(array)
+        return self.consts[id(array)][0]
+
+    def owns(self, atom: Atom) -> bool:
+        return isinstance(atom, Lit) or atom in self._owned
+
+    def resolve(self, atom: Atom) -> Atom:
+        """Return ``atom`` as this builder knows it; a variable of an outer builder becomes an input."""
+        if isinstance(atom, Lit) or atom in self._owned:
+            return atom
+        if atom not in self.captured:
+            if not any(outer.reaches(atom) for outer in self._outer):
+                raise LeakedTraceError(
+                    "A traced value was used after its trace ended.",
+                    where=self.source(),
+                    hint="Return the value from the traced function instead of storing it outside.",
+                )
+            self.captured[atom] = self.input(atom.aval, atom.name)
+        return self.captured[atom]
+
+    def reaches(self, atom: Atom) -> bool:
+        return self.owns(atom)
+
+    def append(
+        self, op: Op, operands: Sequence[Atom], params: Mapping[str, Any], avals: Sequence[Aval]
+    ) -> tuple[Var, ...]:
+        """Append an equation and return its results."""
+        results = tuple(Var(a) for a in avals)
+        self._owned.update(results)
+        self.eqns.append(Eqn(op, tuple(map(self.resolve, operands)), params, results, self.source()))
+        return results
+
+    def decide(self, relation: str, size: Dim) -> bool:
+        """Answer ``size relation 0`` (``==`` or ``>=``) from the extents of the traced call.
+
+        An answer that is not proved becomes a guard.  A true equality restarts the trace with equal sizes (`Unify`).
+        """
+        value = dims.hint(size)
+        answer = {"==": value == 0, ">=": value >= 0}[relation]
+        if isinstance(size, int) or _proved(relation, size, answer):
+            return answer
+        if relation == "==" and answer:
+            raise Unify(size)
+        guard = relation if answer else {"==": "!=", ">=": "<"}[relation]
+        self.sizes.setdefault((guard, size), SizeGuard(guard, size, self.source()))
+        return answer
+
+    def pin(self, size: Dim) -> int:
+        """Return the extent as a plain int; the trace then holds for this extent only."""
+        value = dims.hint(size)
+        self.decide("==", size - value)
+        return value
+
+    def finish(self, outputs: Sequence[Atom]) -> Tape:
+        return Tape(
+            tuple(self.inputs),
+            tuple(self.consts.values()),
+            tuple(self.eqns),
+            tuple(map(self.resolve, outputs)),
+            tuple(self.sizes.values()),
+            tuple(self.guards),
+        )
+
+
+def _proved(relation: str, size: Poly, answer: bool) -> bool:
+    low, high = dims.lower_bound(size), dims.lower_bound(-size)
+    positive = low is not None and low > 0
+    negative = high is not None and high > 0
+    if relation == "==":
+        return not answer and (positive or negative)
+    return (answer and low is not None and low >= 0) or (not answer and negative)
+
+
+def input_symbols(tape: Tape) -> dict[Symbol, tuple[int, int]]:
+    """Return where each size symbol can be read off: symbol -> (input number, axis)."""
+    found: dict[Symbol, tuple[int, int]] = {}
+    for number, var in enumerate(tape.inputs):
+        for axis, dim in enumerate(var.shape):
+            symbol = dims.as_symbol(dim)
+            if symbol is not None:
+                found.setdefault(symbol, (number, axis))
+    return found

@@ -1,0 +1,1 @@
+"""One object per operation: shape rule, NumPy meaning, derivative, batching, loop text."""

@@ -1,0 +1,1 @@
+"""Tape -> tape: derivatives, batching, simplification, and the schedule of loop nests."""

@@ -1,0 +1,1 @@
+"""Generated source -> compiled function, called, kept and found again."""
