@@ -6,16 +6,18 @@ A traced meaning takes the arguments as the user wrote them, traced values among
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
 
 from tracejit.errors import NonNumericError, UnsupportedError
+from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Lit, Var, current
 from tracejit.ops.base import as_atom
 
-__all__ = ["FUNCTIONS", "UFUNCS", "Traced", "implements", "implements_ufunc", "is_traced", "operand", "unsupported"]
+__all__ = ["FUNCTIONS", "UFUNCS", "Traced", "implements", "implements_ufunc", "is_traced", "operand", "size", "sizes", "unsupported"]
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """Functions that NumPy dispatches through ``__array_function__``."""
@@ -85,3 +87,14 @@ def _stack(rows: list[Atom]) -> Atom:
 def unsupported(what: str, hint: str) -> UnsupportedError:
     """Return the error for a NumPy function, or a form of one, that cannot be traced."""
     return UnsupportedError(f"{what} is not supported on traced values.", where=current().source(), hint=hint)
+
+
+def size(value: Any) -> Dim:
+    """Return a size argument: an int as it is, a symbolic size (``x.shape[0]``) as its polynomial."""
+    dim = getattr(value, "_tracejit_dim", None)
+    return operator.index(value) if dim is None else dim
+
+
+def sizes(value: Any) -> tuple[Dim, ...]:
+    """Return a shape argument, which may be a single size."""
+    return tuple(map(size, value)) if isinstance(value, Iterable) else (size(value),)
