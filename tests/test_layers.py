@@ -35,7 +35,7 @@ LAZY = {"numba", "llvmlite", "scipy", "matplotlib"}
 
 # "The one door to numba", and the intrinsics that only exist in its terms.
 COMPILER = {"numba", "llvmlite"}
-COMPILER_DOORS = ("runtime/", "codegen/vector_math.py", "embed/")
+COMPILER_DOORS = ("runtime/", "codegen/vector_math.py", "codegen/intrinsics/", "embed/")
 
 
 Import = ast.Import | ast.ImportFrom
