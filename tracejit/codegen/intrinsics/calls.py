@@ -19,7 +19,9 @@ def constant(like: Any, value: float) -> Any:
 
 def llvm_call(builder: Any, name: str, *values: Any) -> Any:
     """Call ``llvm.<name>`` overloaded on the type of the values."""
-    function = builder.module.declare_intrinsic(f"llvm.{name}", [values[0].type])
+    kind = values[0].type
+    signature = ir.FunctionType(kind, [kind] * len(values))
+    function = builder.module.declare_intrinsic(f"llvm.{name}", [kind], signature)
     return builder.call(function, values)
 
 
@@ -36,7 +38,9 @@ def c_call(builder: Any, context: Any, name: str, *values: Any) -> Any:
     if variants:
         _keep_declared(builder.module, kind, len(values), variants)
         pattern = "v" * len(values)
-        mapping = ",".join(f"_ZGV_LLVM_N{lanes}{pattern}_{scalar}({symbol})" for lanes, symbol in variants.items())
+        mapping = ",".join(
+            f"_ZGV_LLVM_N{lanes}{pattern}_{scalar}({symbol})" for lanes, symbol in variants.items()
+        )
         attributes.append(f'"vector-function-abi-variant"="{mapping}"')
     add_attributes(call.attributes, *attributes)
     return call

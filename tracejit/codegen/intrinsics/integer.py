@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from numba.core import types
 
 from .calls import constant, llvm_call
 
@@ -80,15 +81,14 @@ def sign(context: Any, b: Any, signature: Any, values: Any) -> Any:
 
 
 def reciprocal(context: Any, b: Any, signature: Any, values: Any) -> Any:
+    """1, -1, or 0; of zero what C makes of the infinity on the way: the smallest integer, 0 in narrow types."""
     (x,) = values
-    return floor_toward_zero(b, signature.args[0].signed, constant(x, 1), x)
-
-
-def floor_toward_zero(b: Any, signed: bool, x: Any, y: Any) -> Any:
-    """C's division; by zero, NumPy's reciprocal leaves the smallest (signed) or largest value."""
-    divisor, by_zero = _safe_divisor(b, x, y, signed)
-    quotient = b.sdiv(x, divisor) if signed else b.udiv(x, divisor)
-    return b.select(by_zero, constant(x, 0), quotient)
+    signed = signature.args[0].signed
+    divisor, by_zero = _safe_divisor(b, x, x, signed)
+    quotient = b.sdiv(constant(x, 1), divisor) if signed else b.udiv(constant(x, 1), divisor)
+    width = x.type.width
+    at_zero = -(1 << (width - 1)) if signed and width >= 32 else 0
+    return b.select(by_zero, constant(x, at_zero), quotient)
 
 
 def square(context: Any, b: Any, signature: Any, values: Any) -> Any:
@@ -110,21 +110,30 @@ def true(context: Any, b: Any, signature: Any, values: Any) -> Any:
 
 def sign_bit(context: Any, b: Any, signature: Any, values: Any) -> Any:
     (x,) = values
-    return b.icmp_signed("<", x, constant(x, 0)) if signature.args[0].signed else false(context, b, signature, values)
+    return (
+        b.icmp_signed("<", x, constant(x, 0))
+        if signature.args[0].signed
+        else false(context, b, signature, values)
+    )
 
 
-def _integer_power(base, exponent):  # type: ignore[no-untyped-def]
+def _integer_power(base, exponent, signed):  # type: ignore[no-untyped-def]
     """Square and multiply, wrapping round as NumPy's integers do."""
-    if exponent < 0:
+    if signed and exponent < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")
-    result = base * 0 + 1
-    while exponent > 0:
+    result = 1
+    while exponent != 0:
         if exponent & 1:
             result *= base
         base *= base
-        exponent >>= 1
+        exponent = (exponent >> 1) & 0x7FFFFFFFFFFFFFFF
     return result
 
 
 def power(context: Any, b: Any, signature: Any, values: Any) -> Any:
-    return context.compile_internal(b, _integer_power, signature, values)
+    kind = signature.args[0]
+    widened = [context.cast(b, value, kind, types.int64) for value in values]
+    arguments = [*widened, context.get_constant(types.boolean, kind.signed)]
+    callee = types.int64(types.int64, types.int64, types.boolean)
+    result = context.compile_internal(b, _integer_power, callee, arguments)
+    return context.cast(b, result, types.int64, kind)

@@ -36,8 +36,6 @@ UNARY = {
     "exp": "exp",
     "exp2": "exp2",
     "expm1": "expm1",
-    "gamma": "tgamma",
-    "gammaln": "lgamma",
     "log": "log",
     "log10": "log10",
     "log1p": "log1p",
@@ -47,10 +45,10 @@ UNARY = {
     "tan": "tan",
     "tanh": "tanh",
 }
-BINARY = {"arctan2": "atan2", "fmod": "fmod", "hypot": "hypot", "nextafter": "nextafter", "power": "pow"}
+BINARY = {"arctan2": "atan2", "hypot": "hypot", "nextafter": "nextafter", "power": "pow"}
 
 # What glibc has no vector variant of.
-SCALAR_ONLY = {"fmod", "lgamma", "nextafter", "tgamma"}
+SCALAR_ONLY = {"nextafter"}
 
 # x86-64 vector function ABI: letter, width in bits, and the CPU feature without which the call would pass its
 # operands in other registers than the function reads.

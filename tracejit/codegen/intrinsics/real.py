@@ -33,21 +33,21 @@ def sign_bit(b: Any, x: Any) -> Any:
 
 
 def maximum(b: Any, x: Any, y: Any) -> Any:
-    """A NaN wins; the first one if both are."""
-    return b.select(b.or_(b.fcmp_ordered(">=", x, y), is_nan(b, x)), x, y)
+    """A NaN wins, the first one if both are; of two zeros the second, as in the CPU's own instruction."""
+    return b.select(b.or_(b.fcmp_ordered(">", x, y), is_nan(b, x)), x, y)
 
 
 def minimum(b: Any, x: Any, y: Any) -> Any:
-    return b.select(b.or_(b.fcmp_ordered("<=", x, y), is_nan(b, x)), x, y)
+    return b.select(b.or_(b.fcmp_ordered("<", x, y), is_nan(b, x)), x, y)
 
 
 def fmax(b: Any, x: Any, y: Any) -> Any:
     """A NaN loses."""
-    return b.select(b.or_(b.fcmp_ordered(">=", x, y), is_nan(b, y)), x, y)
+    return b.select(b.or_(b.fcmp_ordered(">", x, y), is_nan(b, y)), x, y)
 
 
 def fmin(b: Any, x: Any, y: Any) -> Any:
-    return b.select(b.or_(b.fcmp_ordered("<=", x, y), is_nan(b, y)), x, y)
+    return b.select(b.or_(b.fcmp_ordered("<", x, y), is_nan(b, y)), x, y)
 
 
 def sign(b: Any, x: Any) -> Any:
@@ -122,7 +122,8 @@ def _single(like: Any, numerator: float, denominator: float) -> Any:
 
 def spacing(context: Any, b: Any, x: Any) -> Any:
     """Distance to the next number away from zero."""
-    infinity = llvm_call(b, "copysign", constant(x, math.inf), x)
+    negative = b.fcmp_ordered("<", x, constant(x, 0.0))
+    infinity = b.select(negative, constant(x, -math.inf), constant(x, math.inf))
     return b.fsub(c_call(b, context, "nextafter", x, infinity), x)
 
 

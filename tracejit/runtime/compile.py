@@ -1,0 +1,185 @@
+"""The one door to Numba: source text in, compiled function out.
+
+Numba is imported at the first compilation, not with tracejit: it takes half a second that a program which only traces
+never pays.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import re
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import CompileError
+from .source_files import content_key, write_source
+
+Layout = Literal["C", "F", "A"]
+
+
+@dataclass(frozen=True)
+class ArgSpec:
+    """The type of one argument of a compiled function.
+
+    Parameters
+    ----------
+    dtype
+        NumPy dtype in native byte order.
+    ndim
+        Number of dimensions; None for a scalar.
+    layout
+        "C" or "F" for contiguous arrays, "A" for any strides.
+    writable
+        Whether the function writes into it.  Where it does not, read-only arrays can be passed too.
+    """
+
+    dtype: np.dtype[Any]
+    ndim: int | None = None
+    layout: Layout = "C"
+    writable: bool = False
+
+    def __str__(self) -> str:
+        if self.ndim is None:
+            return self.dtype.str
+        return f"{self.dtype.str}[{self.ndim},{self.layout}{',w' if self.writable else ''}]"
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledFunction:
+    """A generated source and the function made of it.
+
+    ``function`` is a Numba dispatcher: it is called from Python, and from inside ``@njit`` code.
+    """
+
+    name: str
+    source: str
+    path: str
+    signature: tuple[ArgSpec, ...]
+    function: Callable[..., Any]
+    compile_seconds: float
+    # Functions and constants that the code refers to; kept alive, since the key of the cache is their identity.
+    namespace: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+    def llvm(self) -> str:
+        """LLVM text after optimisation."""
+        (text,) = self.function.inspect_llvm().values()  # type: ignore[attr-defined]
+        return text
+
+    def assembly(self) -> str:
+        """Machine code of this CPU as text."""
+        (text,) = self.function.inspect_asm().values()  # type: ignore[attr-defined]
+        return text
+
+
+_compiled: dict[str, CompiledFunction] = {}
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A fork waits for a running compilation: a child in the middle of one could never compile again.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def compile_function(
+    source: str,
+    name: str,
+    signature: tuple[ArgSpec, ...],
+    *,
+    extra_namespace: Mapping[str, object] | None = None,
+) -> CompiledFunction:
+    """Compile the function ``name`` that ``source`` defines for one signature; the same again costs a look-up.
+
+    The source finds ``np``, ``math``, everything in ``codegen.vector_math.NAMESPACE``, and ``extra_namespace``.
+
+    Raises
+    ------
+    CompileError
+        With the name, the path of the source and Numba's own message.
+    """
+    extra = dict(extra_namespace or {})
+    identities = sorted((key, id(value)) for key, value in extra.items())
+    key = content_key(source, name, *signature, identities)
+    found = _compiled.get(key)
+    if found is None:
+        with _lock:
+            found = _compiled.get(key)
+            if found is None:
+                found = _compiled[key] = _compile(source, name, signature, extra)
+    return found
+
+
+def _compile(
+    source: str, name: str, signature: tuple[ArgSpec, ...], extra: dict[str, object]
+) -> CompiledFunction:
+    start = time.perf_counter()
+    numba, namespace = _numba(), _namespace()
+    path = write_source(source, name)
+    _silence_numba_about(numba, path)
+    namespace |= extra
+    try:
+        exec(compile(source, path, "exec"), namespace)
+        types = tuple(_numba_type(numba, spec) for spec in signature)
+        function = _jit(numba)(types)(namespace[name])
+    except Exception as error:
+        raise CompileError(
+            f"cannot compile the generated function {name!r}",
+            where=path,
+            detail=f"{type(error).__name__}: {error}",
+            hint="This is a defect of tracejit; please report it with the file above.",
+        ) from error
+    return CompiledFunction(name, source, path, signature, function, time.perf_counter() - start, extra)
+
+
+# --- the lazy imports: nothing above this line is reached before something is compiled --------------------------------
+
+
+def _numba() -> Any:
+    import numba
+
+    return numba
+
+
+def _namespace() -> dict[str, Any]:
+    """Fresh globals for one generated source."""
+    # By name, because the intrinsics import Numba as soon as they are imported.
+    vector_math = importlib.import_module("tracejit.codegen.vector_math")
+    return {**vector_math.NAMESPACE, "np": np, "math": math, "__name__": __name__}
+
+
+def _jit(numba: Any) -> Callable[..., Any]:
+    """Numba's decorator with the flags of the project.
+
+    Division by zero follows IEEE arithmetic, the GIL is released, no fast-math (single instructions carry the
+    permissions they need), no second entry point that only C callbacks use.
+    """
+
+    def decorate(signature: Any) -> Any:
+        return numba.njit(signature, error_model="numpy", nogil=True, fastmath=False, no_cfunc_wrapper=True)
+
+    return decorate
+
+
+def _silence_numba_about(numba: Any, path: str) -> None:
+    """No advice about generated files: whoever sees it did not write them.
+
+    A filter, and not ``catch_warnings``, which would change the filters of other threads; set anew each time because
+    code around may have restored an older list.
+    """
+    module = re.escape(path.removesuffix(".py"))
+    warnings.filterwarnings("ignore", category=numba.core.errors.NumbaWarning, module=module)
+
+
+def _numba_type(numba: Any, spec: ArgSpec) -> Any:
+    element = numba.from_dtype(spec.dtype)
+    if spec.ndim is None:
+        return element
+    return numba.types.Array(element, spec.ndim, spec.layout, readonly=not spec.writable)
