@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .intrinsics import accumulate, integer, libm, real
+from .intrinsics import accumulate, integer, libm, memory, pairwise, real
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
 from .intrinsics.define import Kinds, Lowering, as_boolean, binary, on_values, real_part, unary
@@ -123,4 +123,11 @@ NAMESPACE: dict[str, Any] = {
     **_arithmetic(),
     **_complex_parts(),
     **_accumulators(),
+    "distinct": memory.distinct,
+    "load": memory.load,
+    "store": memory.store,
+    "unit_stride": memory.unit_stride,
+    "pairwise_push": pairwise.pairwise_push,
+    "pairwise_stack": pairwise.pairwise_stack,
+    "pairwise_total": pairwise.pairwise_total,
 }
