@@ -47,6 +47,10 @@ class Op(ABC):
     name: str
     taints: ClassVar[bool] | bool = False
 
+    def may_taint(self, operands: Sequence[Atom]) -> bool:
+        """Return whether `taints` holds for these operands (a literal can rule a singularity out)."""
+        return bool(self.taints)
+
     def _register(self) -> None:
         assert self.name not in REGISTRY, f"two ops are called {self.name}"
         REGISTRY[self.name] = self

@@ -42,7 +42,7 @@ def jvp(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe]) -> tuple[tu
         for var, tangent in zip(eqn.results, outward, strict=True):
             if tangent is not None and var.aval.inexact:
                 known[var] = tangent
-                if absorb or eqn.op.taints:
+                if absorb or eqn.op.may_taint(eqn.operands):
                     tainted.add(var)
     env.copy_guards(tape, builder)
     outputs = tuple(env.read(a) for a in tape.outputs)

@@ -71,5 +71,5 @@ def _backward(tape: Tape, env: Environment, cotangents: Sequence[Maybe], active:
         with builder.at(eqn.source):
             inward = eqn.op.vjp(outward, operands, results, wanted, absorb, **eqn.params)
             for atom, cotangent in zip(eqn.operands, inward, strict=True):
-                add_to(atom, cotangent, absorb or eqn.op.taints)
+                add_to(atom, cotangent, absorb or eqn.op.may_taint(eqn.operands))
     return totals
