@@ -19,9 +19,10 @@ from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Lit
 from tracejit.ops.base import Index, Op
 from tracejit.ops.broadcasting import broadcast, full, lead
-from tracejit.ops.elementwise import Elementwise, select
+from tracejit.ops.elementwise import select
 from tracejit.ops.joining import zeros_of
 from tracejit.ops.linear import iota, reshape
+from tracejit.ops.logic import equal
 
 __all__ = ["INDEX", "Indirect", "gather", "scatter_add", "scatter_set"]
 
@@ -163,9 +164,6 @@ class ScatterSet(Scatter):
         return (kept, written, *(None for _ in indices))
 
 
-_equal_index = Elementwise("equal_index", np.equal, "{0} == {1}", None, None)
-
-
 def _winners(x: Atom, v: Atom, indices: Sequence[Atom], axes: Axes) -> Atom:
     """Return a mask in the shape of ``v``: which of its entries are still there after all were written."""
     shape = indices[0].shape
@@ -173,7 +171,7 @@ def _winners(x: Atom, v: Atom, indices: Sequence[Atom], axes: Axes) -> Atom:
     nobody = full(-1, tuple(x.shape[a] for a in axes), INDEX)
     along = tuple(range(len(axes)))
     winner = gather(scatter_set(nobody, number, *indices, axes=along, unique=False), *indices, axes=along)
-    return broadcast(_equal_index(winner, number), shape=v.shape, axes=tuple(range(len(shape))))
+    return broadcast(equal(winner, number), shape=v.shape, axes=tuple(range(len(shape))))
 
 
 gather = Gather()
