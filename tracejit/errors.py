@@ -7,13 +7,17 @@ that code written for NumPy keeps catching what it caught.
 
 from __future__ import annotations
 
+import numpy as np
+
 __all__ = [
     "ArgnumsError",
+    "AxisError",
     "BroadcastError",
     "CompileError",
     "ConcretizationError",
     "ContractionError",
     "DisconnectedError",
+    "EmptyReductionError",
     "GuardError",
     "IndexingError",
     "IntegerStoreError",
@@ -52,8 +56,16 @@ class BroadcastError(TracejitError, ValueError):
     """Shapes that NumPy cannot broadcast together."""
 
 
+class AxisError(TracejitError, np.exceptions.AxisError):
+    """An axis that the array does not have."""
+
+
 class ContractionError(TracejitError, ValueError):
     """Summed extents of a matrix product, tensordot or einsum that differ."""
+
+
+class EmptyReductionError(TracejitError, ValueError):
+    """An extreme, or the place of one, among no entries at all."""
 
 
 class NonScalarOutputError(TracejitError, TypeError):
