@@ -2,7 +2,8 @@
 
 Cotangents pair with tangents by ``real(cotangent * tangent)``, without a conjugate, so a holomorphic rule
 serves real and complex numbers alike.  A real-valued ``f`` of ``z = x + iy`` has the slope
-``s = df/dx - i df/dy``: it pushes a tangent ``t`` to ``real(s*t)`` and pulls a cotangent ``c`` back to ``c*s``.
+``s = df/dx - i df/dy``: it pushes a tangent ``t`` to ``real(s*t)`` and pulls a cotangent ``c`` back to
+``c*s``.
 """
 
 from __future__ import annotations

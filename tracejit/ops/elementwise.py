@@ -1,9 +1,9 @@
 """Elementwise ops: NumPy function, loop text, one partial derivative per operand.
 
 A partial is a function of (result, *operands) that returns an atom or a number; ``None``, for the partial or
-returned by it, stands for a derivative that is zero everywhere (steps, comparisons).  Partials are written with
-ops, so they are differentiable again, and they are exact where mathematics leaves a choice or a formula would
-lose digits.
+returned by it, stands for a derivative that is zero everywhere (steps, comparisons).  Partials are written
+with ops, so they are differentiable again, and they are exact where mathematics leaves a choice or a formula
+would lose digits.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def constant(number: float, like: Atom) -> Lit:
 def scale(tangent: Atom, factor: Any, absorb: bool) -> Maybe:
     """Return ``tangent * factor`` (``None`` if there is no factor).
 
-    Where ``absorb`` is set, an exact zero in either gives exactly zero; a finite number needs no such care.
+    Where ``absorb`` is set, an exact zero in either gives exactly zero; a finite number (not 0) needs no care.
     """
     if factor is None:
         return None
