@@ -66,7 +66,7 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Atom:
     index, *rows = result
     stacked = FUNCTIONS[np.stack](rows)
     chosen = FUNCTIONS[np.take_along_axis](stacked, FUNCTIONS[np.expand_dims](index, 0), 0)
-    return FUNCTIONS[np.squeeze](chosen, 0)  # type: ignore[no-any-return]
+    return FUNCTIONS[np.squeeze](chosen, 0)
 
 
 @implements(np.clip)
@@ -83,12 +83,10 @@ def _clip(  # NumPy's signature
     _refuse_out("clip", out)
     x = operand(a) if dtype is None else convert(operand(a), dtype=dtype)
     low, high = (_bound(x, *names) for names in ((a_min, min), (a_max, max)))
-    if low is None and high is None:
-        return x
     if low is None:
-        return extrema.clip(x, _limit(extrema.minimum, x, high, lowest=True), high)
+        return x if high is None else extrema.clip(x, _limit(extrema.minimum, x, high, lowest=True), high)
     if high is None:
-        return extrema.clip(x, low, _limit(extrema.maximum, x, low, lowest=False))
+        high = _limit(extrema.maximum, x, low, lowest=False)
     return extrema.clip(x, low, high)
 
 
@@ -232,7 +230,7 @@ def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
 
 @implements(np.allclose)
 def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Atom:
-    return FUNCTIONS[np.all](_isclose(a, b, rtol, atol, equal_nan))  # type: ignore[no-any-return]
+    return FUNCTIONS[np.all](_isclose(a, b, rtol, atol, equal_nan))
 
 
 @implements(np.array_equal)

@@ -49,7 +49,7 @@ def _divisor_may_vanish(a: Atom, b: Atom) -> bool:
 subtract = Elementwise(
     "subtract", np.subtract, "{0} - {1}", lambda y, a, b: 1, lambda y, a, b: -1, operator=True
 )
-divide = Elementwise(
+divide: Elementwise = Elementwise(
     "divide",
     np.divide,
     "divide({0}, {1})",
@@ -113,7 +113,7 @@ cbrt = Elementwise(
     cost=30,
     domain=(AWAY_FROM_ZERO,),
 )
-square = Elementwise("square", np.square, "square({0})", lambda y, x: mul(2, x))
+square: Elementwise = Elementwise("square", np.square, "square({0})", lambda y, x: mul(2, x))
 hypot = Elementwise(
     "hypot",
     np.hypot,
@@ -135,7 +135,7 @@ sign = Elementwise("sign", np.sign, "sign({0})", None, real_only=True)
 floor = Elementwise("floor", np.floor, "floor({0})", None)
 ceil = Elementwise("ceil", np.ceil, "ceil({0})", None)
 trunc = Elementwise("trunc", np.trunc, "trunc({0})", None)
-rint = Elementwise("rint", np.rint, "rint({0})", None)
+rint: Elementwise = Elementwise("rint", np.rint, "rint({0})", None)
 spacing = Elementwise("spacing", np.spacing, "spacing({0})", None, cost=20)
 nextafter = Elementwise("nextafter", np.nextafter, "nextafter({0}, {1})", lambda y, a, b: 1, None, cost=20)
 heaviside = Elementwise(
@@ -147,14 +147,14 @@ heaviside = Elementwise(
     taints=True,
 )
 # |a| with the sign of b, so the slope in `a` is that of `abs`: 0 at 0.
-copysign = Elementwise(
+copysign: Elementwise = Elementwise(
     "copysign",
     np.copysign,
     "copysign({0}, {1})",
     lambda y, a, b: mul(sign(a), copysign(constant(1, y), b)),
     None,
 )
-ldexp = Elementwise(
+ldexp: Elementwise = Elementwise(
     "ldexp", np.ldexp, "ldexp({0}, {1})", lambda y, x, n: ldexp(constant(1, y), n), None, cost=10
 )
 
@@ -180,7 +180,7 @@ frexp_mantissa = Elementwise(
     cost=10,
     domain=(AWAY_FROM_ZERO,),
 )
-frexp_exponent = Elementwise(
+frexp_exponent: Elementwise = Elementwise(
     "frexp_exponent", _exponent, "frexp_exponent({0})", None, loops=np.frexp, result=np.int32, cost=10
 )
 modf_fraction = Elementwise("modf_fraction", _fraction, "modf_fraction({0})", lambda y, x: 1, loops=np.modf)

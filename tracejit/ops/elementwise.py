@@ -184,7 +184,7 @@ def common_dtype(avals: Sequence[Aval]) -> DType:
 
 def _resolve(loops: np.ufunc, avals: Sequence[Aval]) -> tuple[tuple[DType, ...], DType]:
     kinds = [np.dtype(bool) if a.promotion is bool else a.promotion for a in avals]
-    resolved = loops.resolve_dtypes((*kinds, *(None,) * loops.nout))  # type: ignore[arg-type]
+    resolved = loops.resolve_dtypes((*kinds, *(None,) * loops.nout))
     return resolved[: len(avals)], resolved[len(avals)]
 
 
@@ -222,7 +222,7 @@ select = Select(
 )
 
 
-def constant(number: float, like: Atom) -> Lit:
+def constant(number: Any, like: Atom) -> Lit:
     """Return a number as a literal in the dtype of ``like``."""
     return Lit(like.dtype.type(number))
 

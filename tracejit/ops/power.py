@@ -66,7 +66,7 @@ def _in_exponent(y: Atom, x: Atom, p: Atom) -> Atom:
 
 
 def _is_positive_number(x: Atom) -> bool:
-    return isinstance(x, Lit) and x.dtype.kind != "c" and bool(0 < x.value < np.inf)
+    return isinstance(x, Lit) and x.dtype.kind != "c" and 0 < x.value.item() < np.inf
 
 
 def _may_taint(x: Atom, p: Atom) -> bool:

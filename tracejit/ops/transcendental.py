@@ -64,7 +64,7 @@ log10 = _unary(np.log10, lambda y, x: divide(1 / LOG_10, x), domain=POSITIVE, ta
 log1p = _unary(np.log1p, lambda y, x: reciprocal(add(1, x)), domain=((-0.7, 2.0),), taints=True)
 
 sin = _unary(np.sin, lambda y, x: cos(x))
-cos = _unary(np.cos, lambda y, x: neg(sin(x)))
+cos: Elementwise = _unary(np.cos, lambda y, x: neg(sin(x)))
 tan = _unary(np.tan, lambda y, x: add(1, square(y)), domain=((-1.2, 1.2),))
 arcsin = _unary(
     np.arcsin, lambda y, x: reciprocal(_root_of_one_minus_square(x)), domain=INSIDE_ONE, taints=True
@@ -99,7 +99,7 @@ arctan2 = Elementwise(
 )
 
 sinh = _unary(np.sinh, lambda y, x: cosh(x))
-cosh = _unary(np.cosh, lambda y, x: sinh(x))
+cosh: Elementwise = _unary(np.cosh, lambda y, x: sinh(x))
 tanh = _unary(np.tanh, lambda y, x: sech_squared(x))
 arcsinh = _unary(np.arcsinh, lambda y, x: reciprocal(_root_of_one_plus_square(x)))
 arccosh = _unary(
@@ -118,7 +118,7 @@ def _root_of_one_plus_square(x: Atom) -> Atom:
 
 
 # 1 - tanh(x)**2, which has no digits left in the tails.
-sech_squared = Elementwise(
+sech_squared: Elementwise = Elementwise(
     "sech_squared",
     lambda x: np.reciprocal(np.square(np.cosh(x))),
     "reciprocal(square(cosh({0})))",
@@ -127,7 +127,7 @@ sech_squared = Elementwise(
     cost=COST + 5,
 )
 # The logistic function; 1 - y would lose the digits of its upper tail.
-expit = Elementwise(
+expit: Elementwise = Elementwise(
     "expit",
     lambda x: np.reciprocal(1 + np.exp(-x)),
     "expit({0})",
