@@ -1,4 +1,4 @@
-"""Trace, run and differentiate small functions of atoms, without the API: for tests of ops and of the frontend's parts."""
+"""Trace, run and differentiate small functions without the API: for tests of ops and frontend."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ class SizeHandle:
 
 
 def trace(function: Callable[..., Any], *arrays: Any) -> Tape:
-    """The tape of ``function`` on handles of ``arrays``; large extents are symbols, tied where the trace asks for it."""
+    """The tape of ``function`` on handles of ``arrays``; large extents are symbols, tied where needed."""
     symbols: dict[int, Any] = {}
     arrays = tuple(map(np.asarray, arrays))
     for extent in {n for a in arrays for n in a.shape if n > dims.SMALL}:
@@ -94,7 +94,7 @@ def same_as_numpy(
 ) -> Tape:
     """Check values against NumPy and the derivatives in both modes; return the tape.
 
-    ``plain`` must be linear in the arrays numbered ``wrt``.  Then ``J v = f(x + v) - f(x)``, and ``J^T`` is right
+    ``plain`` must be linear in the arrays numbered ``wrt``.  Then ``J v = f(x + v) - f(x)``; ``J^T`` is right
     when ``<J v, w> = <v, J^T w>``.  All numbers are small integers, so everything is exact.
     """
     rng = np.random.default_rng(7)
