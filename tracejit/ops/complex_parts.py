@@ -63,7 +63,7 @@ def _zeros(x: Atom) -> Atom:
 
 
 def _angle_of_real(x: Atom) -> Atom:
-    return arctan2(constant(0, x), x)
+    return arctan2(0, x)
 
 
 def _direction(y: Atom, z: Atom) -> Atom:
@@ -97,7 +97,9 @@ class Conjugate(Elementwise):
 
     def __call__(self, *operands: Any) -> Atom:
         x = as_atom(operands[0])
-        return super().__call__(x) if x.dtype.kind == "c" else x
+        if x.dtype.kind == "c":
+            return super().__call__(x)
+        return convert(x, dtype=np.int8) if x.dtype.kind == "b" else x  # NumPy has no loop for booleans
 
     def jvp(self, tangents, operands, results, absorb):  # type: ignore[no-untyped-def]
         return (self(tangents[0]),)

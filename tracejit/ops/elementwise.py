@@ -230,7 +230,7 @@ def constant(number: Any, like: Atom) -> Lit:
 def scale(tangent: Atom, factor: Any, absorb: bool) -> Maybe:
     """Return ``tangent * factor`` (``None`` if there is no factor).
 
-    Where ``absorb`` is set, an exact zero in either gives exactly zero; a finite number (not 0) needs no care.
+    Where ``absorb`` is set, an exact zero in either gives exactly zero; a finite number but 0 needs no care.
     """
     if factor is None:
         return None
