@@ -26,6 +26,7 @@ __all__ = ["Contract", "Subscripts", "absorb_zeros", "contract", "contraction"]
 Labels = tuple[int, ...]
 Subscripts = tuple[Labels, Labels, Labels]
 Form = tuple[bool, bool]
+Extents = tuple[Any, Any, Any, Any]
 Array = np.ndarray[Any, Any]
 Kernel = tuple[Callable[..., None], tuple[Any, ...]]
 
@@ -55,7 +56,7 @@ class Product(Opaque):
         right = total + free_b if first[1] else free_b + total
         return both + left, both + right, both + free_a + free_b
 
-    def extents(self, a: Aval, b: Aval, batch: int, summed: int, first: Form) -> tuple[Dim, Dim, Dim, Dim]:
+    def extents(self, a: Aval, b: Aval, batch: int, summed: int, first: Form) -> Extents:
         """Return the extents of the batched matrix product: batch, rows, summed, columns."""
         a_free = slice(batch + summed, None) if first[0] else slice(batch, a.ndim - summed)
         b_free = slice(batch + summed, None) if first[1] else slice(batch, b.ndim - summed)
@@ -101,7 +102,7 @@ class Contract(Product):
         )
 
     def batch(self, size, operands, batched, *, batch, summed, first):  # type: ignore[no-untyped-def]
-        return contraction(*operands, _lifted(self, operands, batched, batch, summed, first))
+        return contraction(operands[0], operands[1], _lifted(self, operands, batched, batch, summed, first))
 
     def kernel(self, a: Aval, b: Aval, *, batch: int, summed: int, first: Form) -> Kernel:
         extents = self.extents(a, b, batch, summed, first)
@@ -134,21 +135,22 @@ class AbsorbZeros(Product):
         return fixed.reshape(y.shape)
 
     def jvp(self, tangents, operands, results, absorb, **params):  # type: ignore[no-untyped-def]
-        return contract.jvp(tangents[1:], operands[1:], results, True, **params)
+        return contract.jvp(tangents[1:], operands[1:], results, True, **params)  # type: ignore[no-untyped-call]
 
     def vjp(self, cotangents, operands, results, wanted, absorb, **params):  # type: ignore[no-untyped-def]
-        return (None, *contract.vjp(cotangents, operands[1:], results, wanted[1:], True, **params))
+        inward = contract.vjp(cotangents, operands[1:], results, wanted[1:], True, **params)  # type: ignore[no-untyped-call]
+        return (None, *inward)
 
     def batch(self, size, operands, batched, *, batch, summed, first):  # type: ignore[no-untyped-def]
         labels = _lifted(self, operands[1:], batched[1:], batch, summed, first)
-        return contraction(*operands[1:], labels, absorb=True)
+        return contraction(operands[1], operands[2], labels, absorb=True)
 
     def kernel(self, y: Aval, a: Aval, b: Aval, *, batch: int, summed: int, first: Form) -> Kernel:
         extents = self.extents(a, b, batch, summed, first)
         return _repair, (*extents, *_strides(extents, first))
 
 
-def _matrices(a: Array, b: Array, extents: tuple[Any, ...], first: Form) -> tuple[Array, Array]:
+def _matrices(a: Array, b: Array, extents: Extents, first: Form) -> tuple[Array, Array]:
     """Return the operands as stacks of (rows, summed) and (summed, columns)."""
     size, rows, total, columns = extents
     left = a.reshape(size, total, rows).swapaxes(1, 2) if first[0] else a.reshape(size, rows, total)
@@ -165,7 +167,7 @@ def _strides(extents: tuple[Dim, ...], first: Form) -> tuple[Dim, ...]:
 def _lifted(op: Product, operands: Any, batched: Any, batch: int, summed: int, first: Form) -> Subscripts:
     """Return the subscripts with a new label in front of the operands that are batched, and of the result."""
     inner = [x.aval.with_shape(x.shape[1:]) if b else x.aval for x, b in zip(operands, batched, strict=True)]
-    left, right, out = op.subscripts(*inner, batch, summed, first)
+    left, right, out = op.subscripts(inner[0], inner[1], batch, summed, first)
     new = (max((*left, *right), default=-1) + 1,)
     return (new + left if batched[0] else left), (new + right if batched[1] else right), new + out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -164,9 +165,9 @@ class ArgReduction(Op):
         return Aval(tuple(d for i, d in enumerate(aval.shape) if i not in axes), np.dtype(np.int64))
 
     def impl(self, x: Any, *, axes: Axes) -> Any:
-        last = np.moveaxis(x, axes, range(-len(axes), 0)) if axes else x[..., None]
-        rows = last.reshape(*last.shape[: last.ndim - max(len(axes), 1)], -1)
-        return self.function(rows, axis=-1)
+        shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
+        last = np.moveaxis(x, axes, range(-len(axes), 0)) if axes else x
+        return self.function(last.reshape(*shape, math.prod(x.shape[a] for a in axes)), axis=-1)
 
     def jvp(self, tangents, operands, results, absorb, *, axes):  # type: ignore[no-untyped-def]
         return (None,)
