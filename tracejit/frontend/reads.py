@@ -1,0 +1,222 @@
+"""What a function read besides its arguments while it was traced, and how to read it again.
+
+Each `Read` knows the path on which the function found a value.  A later call reads the numbers on the same paths
+and passes them in; everything else that was read is compared, and the trace is used again only if nothing differs.
+Paths are followed anew: ``self.state.u`` is found although ``self.state`` is another object by now, if that is of
+the same class.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from types import CellType, FunctionType
+from typing import Any, Literal
+
+from tracejit.frontend.values import MISSING, is_numeric, same
+
+__all__ = ["Origin", "Read", "Reads"]
+
+Getter = Callable[[], Any]
+Test = Callable[[Any], bool]
+
+# How a path fails that leads nowhere any more: attribute, key or index gone, another type, an emptied cell.
+_GONE = (AttributeError, LookupError, TypeError, ValueError)
+
+
+def _fetch(get: Getter) -> Any:
+    try:
+        return get()
+    except _GONE:
+        return MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a captured value comes from.
+
+    Parameters
+    ----------
+    path
+        How messages name it: ``global params``.
+    text
+        How its parts are named in turn: ``params`` makes ``params.k``.
+    get
+        Reads it anew.
+    fixed
+        The object itself, where no path leads to another one; its parts are then read without detour.
+    """
+
+    path: str
+    text: str
+    get: Getter
+    fixed: Any = MISSING
+
+    @classmethod
+    def constant(cls, path: str, value: Any) -> Origin:
+        """The origin of an object that is known otherwise, such as the traced function itself."""
+        return cls(path, path, lambda: value, value)
+
+    @classmethod
+    def variable(cls, namespace: dict[str, Any], name: str) -> Origin:
+        """The origin of a module's global."""
+        return cls(f"global {name}", name, partial(namespace.get, name, MISSING))
+
+    @classmethod
+    def cell(cls, cell: CellType, name: str, function: str) -> Origin:
+        """The origin of a variable that a function closes over."""
+        return cls(f"closure {name} of {function}", name, lambda: cell.cell_contents)
+
+    def _part(self, text: str, read: Callable[[Any], Any]) -> Origin:
+        get, owner = self.get, self.fixed
+        if owner is not MISSING:
+            return Origin(text, text, lambda: read(owner))
+        return Origin(text, text, lambda: read(get()))
+
+    def attribute(self, name: str) -> Origin:
+        """The origin of an attribute, as ``getattr`` finds it."""
+        return self._part(f"{self.text}.{name}", operator.attrgetter(name))
+
+    def entry(self, name: str) -> Origin:
+        """The origin of an attribute that lies in the object's own ``__dict__``."""
+        return self._part(f"{self.text}.{name}", lambda owner: owner.__dict__[name])
+
+    def item(self, key: Any) -> Origin:
+        """The origin of an element of a list or dict."""
+        return self._part(f"{self.text}[{key!r}]", operator.itemgetter(key))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Read:
+    """One value that a function read while it was traced.
+
+    Parameters
+    ----------
+    path
+        For the user: ``global K``, ``closure c of f``, ``m.a``.
+    get
+        Reads the value anew; returns `MISSING`, or raises a lookup error, if the path leads nowhere any more.
+    kind
+        ``"numeric"``: the value is an input of the tape.  ``"static"``: the tape holds for such a value only.
+    value
+        What was read while tracing.
+    holds
+        Whether the tape holds for a value read anew.
+    """
+
+    path: str
+    get: Getter
+    kind: Literal["numeric", "static"]
+    value: Any
+    holds: Test
+
+    def still_valid(self) -> bool:
+        """Return whether the tape holds for what is found on the path now (for numbers: that it is a number)."""
+        return self.holds(_fetch(self.get))
+
+
+def _unchanged_function(function: FunctionType) -> Test:
+    """An edited function may keep its identity: reloading tools replace ``__code__``."""
+    code, defaults, kwdefaults = function.__code__, function.__defaults__, function.__kwdefaults__
+
+    def holds(new: Any) -> bool:
+        return (
+            new is function
+            and function.__code__ is code
+            and function.__defaults__ is defaults
+            and function.__kwdefaults__ is kwdefaults
+        )
+
+    return holds
+
+
+@dataclass
+class Reads:
+    """All that one trace has read.
+
+    Parameters
+    ----------
+    reads
+        In the order of reading; what a path passes through comes before its end.
+    opaque
+        Path of each object that the user's code got as it is, so that what it contains was not seen, and its
+        type or what is special about it.
+    """
+
+    reads: list[Read] = field(default_factory=list)
+    opaque: dict[str, str] = field(default_factory=dict)
+    _separate: list[Getter] = field(default_factory=list)
+
+    @property
+    def numeric(self) -> list[Read]:
+        """The reads that are inputs of the tape."""
+        return [read for read in self.reads if read.kind == "numeric"]
+
+    def values(self) -> list[Any]:
+        """Return the present values of the numeric reads (call `still_valid` first)."""
+        return [read.get() for read in self.numeric]
+
+    def still_valid(self) -> bool:
+        """Return whether the trace holds for what stands on all the paths now."""
+        return self.first_changed() is None
+
+    def first_changed(self) -> Read | None:
+        """Return the first read for whose present value the trace does not hold, if there is one."""
+        return next((read for read in self.reads if not read.still_valid()), None)
+
+    def number(self, origin: Origin, value: Any) -> None:
+        """Record a number or array, read anew at each call."""
+        self.reads.append(Read(origin.path, origin.get, "numeric", value, is_numeric))
+
+    def guard(self, origin: Origin, value: Any, holds: Test) -> None:
+        """Record a value for which the trace holds as long as ``holds`` is true of it."""
+        self.reads.append(Read(origin.path, origin.get, "static", value, holds))
+
+    def identity(self, origin: Origin, value: Any) -> None:
+        """Record a value that has to stay the same object."""
+        self.guard(origin, value, partial(operator.is_, value))
+
+    def equality(self, origin: Origin, value: Any) -> None:
+        """Record a constant that has to stay equal."""
+        self.guard(origin, value, partial(same, value))
+
+    def absence(self, origin: Origin) -> None:
+        """Record that nothing was found on a path."""
+        self.identity(origin, MISSING)
+
+    def function(self, origin: Origin, function: FunctionType) -> None:
+        """Record a function of the user's."""
+        self.guard(origin, function, _unchanged_function(function))
+
+    def structure(self, origin: Origin, value: Any, holds: Test) -> None:
+        """Record a mutable object whose parts are read one by one, and which is no other's alias."""
+        self.guard(origin, value, holds)
+        separate = self._separate
+        separate.append(origin.get)
+        if len(separate) == 2:
+            # Objects that were several are not to be one now: a write into the one would show in the other.
+            distinct = Origin("objects that are distinct", "", lambda: len({id(get()) for get in separate}))
+            self.guard(distinct, None, lambda count: count == len(separate))
+
+    def alias(self, origin: Origin, value: Any, first: Origin) -> None:
+        """Record that a second path led to an object that was found before."""
+        get = first.get
+        self.guard(origin, value, lambda new: new is get())
+
+    def pass_through(self, origin: Origin, value: Any, unseen: str) -> None:
+        """Record an object that the user's code got as it is, and what it is if its contents may change."""
+        self.identity(origin, value)
+        if unseen:
+            self.opaque[origin.path] = unseen
+
+
+def shape_test(value: Collection[Any]) -> Test:
+    """Return the test that a container has the same type and keys (for sequences: length) as ``value`` has now."""
+    cls = type(value)
+    if isinstance(value, dict):
+        keys = list(value)
+        return lambda new: type(new) is cls and list(new) == keys
+    length = len(value)
+    return lambda new: type(new) is cls and len(new) == length

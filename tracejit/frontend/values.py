@@ -1,0 +1,135 @@
+"""What a captured value is: a number that becomes an input, a plain constant that is compared, or something else."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import operator
+import os
+import pathlib
+import re
+import sys
+import types
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from tracejit.frontend.registry import is_traced
+
+__all__ = [
+    "HEAP_TYPE",
+    "MISSING",
+    "changes_unseen",
+    "is_constant",
+    "is_library",
+    "is_numeric",
+    "is_user_class",
+    "is_user_function",
+    "same",
+]
+
+
+class _Missing(enum.Enum):
+    """Stands for what is no longer, or not yet, there."""
+
+    MISSING = "missing"
+
+
+MISSING: Final = _Missing.MISSING
+
+HEAP_TYPE: Final = 1 << 9
+"""Flag of classes that were made by a class statement, not compiled."""
+
+_NUMERIC_KINDS = frozenset("biufc")
+
+# Equal values of one of these types cannot be told apart by any use; floats are not among them, they become inputs.
+_ATOMS = (int, bool, str, bytes, type(None), type(...), type(NotImplemented), range, np.dtype)
+
+# Instances of library classes that never change: the same object is the same value.
+_IMMUTABLE = (
+    type, types.ModuleType, types.FunctionType, np.ufunc, np.dtype, enum.Enum, re.Pattern, pathlib.PurePath,
+    fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo,
+    operator.attrgetter, operator.itemgetter, operator.methodcaller, property, types.GenericAlias, types.UnionType,
+    types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType, types.WrapperDescriptorType,
+)  # fmt: skip
+
+# Packages that know nothing of the user's variables, so that their functions run as they are.
+_LIBRARIES = frozenset(
+    """numpy scipy numba llvmlite tracejit matplotlib jax jaxlib torch autograd tensorflow pandas sympy xarray dask
+    numexpr cython Cython pytest _pytest pluggy hypothesis IPython ipykernel typing_extensions joblib tqdm""".split()
+)
+_STANDARD_LIBRARY = os.path.dirname(os.__file__)
+
+
+@lru_cache(maxsize=None)
+def is_library(module: str) -> bool:
+    """Return whether the code of a module (by its name) is none of the user's."""
+    top = module.partition(".")[0]
+    if top not in sys.stdlib_module_names:
+        return top in _LIBRARIES
+    # A user's own random.py or profile.py has the name of a standard module, and is found before it.
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return file is None or file.startswith(_STANDARD_LIBRARY)
+
+
+def is_user_function(value: Any) -> bool:
+    """Return whether ``value`` is a Python function written by the user.
+
+    Where its code comes from counts, not ``__module__``: that is what ``functools.wraps`` copies.
+    """
+    return isinstance(value, types.FunctionType) and not is_library(value.__globals__.get("__name__", ""))
+
+
+def is_user_class(cls: type) -> bool:
+    """Return whether a class is the user's, and made by a class statement (or a call of ``type``)."""
+    return bool(cls.__flags__ & HEAP_TYPE) and not is_library(cls.__module__)
+
+
+def is_numeric(value: Any) -> bool:
+    """Return whether a captured value is passed in anew at each call.
+
+    Arrays and numbers are; Python's ints and bools are not, they are sizes, exponents and flags.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.kind in _NUMERIC_KINDS
+    return (isinstance(value, (float, complex)) and not isinstance(value, enum.Enum)) or is_traced(value)
+
+
+def is_constant(value: Any) -> bool:
+    """Return whether ``value`` is immutable, has no numeric parts, and is known by its value."""
+    cls = type(value)
+    if cls in (tuple, frozenset):
+        return all(map(is_constant, value))
+    if cls is slice:
+        return is_constant((value.start, value.stop, value.step))
+    return cls in _ATOMS or (isinstance(value, (np.dtype, np.generic)) and not is_numeric(value))
+
+
+def same(left: Any, right: Any) -> bool:
+    """Return whether two constants, or containers of constants, are equal and of equal types: 1 is not True."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, (tuple, list, deque)):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict):
+        # A loop over a dict depends on the order of its keys.
+        return same(list(left), list(right)) and all(map(same, left.values(), right.values()))
+    return bool(left == right)
+
+
+def changes_unseen(value: Any) -> bool:
+    """Return whether ``value``, which is handed to the user's code as it is, may change without being noticed."""
+    cls = type(value)
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        return not isinstance(getattr(value, "__self__", None), (types.ModuleType, type, type(None)))
+    if isinstance(value, _IMMUTABLE) or cls.__module__ == "typing":
+        return False
+    compiled: tuple[str, ...] = ("numpy", "numba", "scipy", "tracejit")
+    return not (isinstance(value, Callable) and cls.__module__.partition(".")[0] in compiled)  # type: ignore[arg-type]
