@@ -23,7 +23,7 @@ from tracejit.ir.source import Source, here
 if TYPE_CHECKING:
     from tracejit.ops.base import Op
 
-__all__ = ["Atom", "Builder", "Eqn", "Lit", "SizeGuard", "Tape", "ValueGuard", "Var", "current"]
+__all__ = ["Atom", "Builder", "Eqn", "Lit", "SizeGuard", "Tape", "ValueGuard", "Var", "current", "is_tracing"]
 
 
 class Var:
@@ -181,6 +181,11 @@ def _param_text(value: object) -> str:
 
 
 _thread = threading.local()
+
+
+def is_tracing() -> bool:
+    """Return whether a builder is open in this thread."""
+    return bool(_stack())
 
 
 def _stack() -> list[Builder]:

@@ -1,7 +1,7 @@
 """The one door to Numba: source text in, compiled function out.
 
-Numba is imported at the first compilation, not with tracejit: it takes half a second that a program which only traces
-never pays.
+Numba is imported at the first compilation, not with tracejit: it takes half a second, which a program that
+only traces never pays.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CompiledFunction:
     signature: tuple[ArgSpec, ...]
     function: Callable[..., Any]
     compile_seconds: float
-    # Functions and constants that the code refers to; kept alive, since the key of the cache is their identity.
+    # What the code refers to besides; kept alive, since the key of the cache holds its identity.
     namespace: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -89,6 +89,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
+def compiled_count() -> int:
+    """Return how many functions were compiled since the process started."""
+    return len(_compiled)
+
+
 def compile_function(
     source: str,
     name: str,
@@ -96,9 +101,9 @@ def compile_function(
     *,
     extra_namespace: Mapping[str, object] | None = None,
 ) -> CompiledFunction:
-    """Compile the function ``name`` that ``source`` defines for one signature; the same again costs a look-up.
+    """Compile the function ``name`` of ``source`` for one signature; the same again costs a look-up.
 
-    The source finds ``np``, ``math``, everything in ``codegen.vector_math.NAMESPACE``, and ``extra_namespace``.
+    The source finds ``np``, ``math``, all of ``codegen.vector_math.NAMESPACE``, and ``extra_namespace``.
 
     Raises
     ------
@@ -139,7 +144,7 @@ def _compile(
     return CompiledFunction(name, source, path, signature, function, time.perf_counter() - start, extra)
 
 
-# --- the lazy imports: nothing above this line is reached before something is compiled --------------------------------
+# --- the lazy imports: the only places where tracejit reaches for Numba -------------------------------------
 
 
 def _numba() -> Any:
@@ -171,8 +176,8 @@ def _jit(numba: Any) -> Callable[..., Any]:
 def _silence_numba_about(numba: Any, path: str) -> None:
     """No advice about generated files: whoever sees it did not write them.
 
-    A filter, and not ``catch_warnings``, which would change the filters of other threads; set anew each time because
-    code around may have restored an older list.
+    A filter, and not ``catch_warnings``, which would change the filters of other threads; set anew each time
+    because code around may have restored an older list.
     """
     module = re.escape(path.removesuffix(".py"))
     warnings.filterwarnings("ignore", category=numba.core.errors.NumbaWarning, module=module)

@@ -1,0 +1,1 @@
+"""What helps to find mistakes: gradient checks."""

@@ -1,0 +1,110 @@
+"""Concrete values while tracing: what ``if x.sum() > 0`` needs, computed by the interpreter only when asked for."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir.interpret import run_equation
+from tracejit.ir.tape import Atom, Builder, Eqn, Lit, ValueGuard, Var, current
+
+__all__ = ["Values", "concrete", "guard"]
+
+_VALUES: weakref.WeakKeyDictionary[Builder, Values] = weakref.WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+class _Sizes(dict[Any, int]):
+    def __missing__(self, symbol: Any) -> int:
+        return symbol.hint  # type: ignore[no-any-return]
+
+
+class Values:
+    """The values that one builder's variables have in the traced call.
+
+    Parameters
+    ----------
+    builder : Builder
+    outer : Builder, optional
+        The builder around it, for nested traces.
+    links : mapping of Var to Atom, optional
+        The atoms of ``outer`` that inputs stand for.
+    """
+
+    def __init__(
+        self, builder: Builder, outer: Builder | None = None, links: Mapping[Var, Atom] | None = None
+    ) -> None:
+        self._builder = weakref.ref(builder)
+        self._outer, self._links = outer, dict(links or {})
+        self._known: dict[Var, Any] = {}
+        self._maker: dict[Var, Eqn] = {}
+        self._seen = 0
+        with _LOCK:
+            _VALUES[builder] = self
+
+    def know(self, var: Var, value: Any) -> None:
+        """State the value of an input."""
+        self._known[var] = value
+
+    def get(self, atom: Atom) -> Any:
+        """Return the value of ``atom``, running the equations that it needs and that did not run before."""
+        if isinstance(atom, Lit):
+            return atom.value
+        if atom not in self._known:
+            self._index()
+        if atom not in self._known:
+            with np.errstate(all="ignore"):
+                for eqn in self._needed(atom):
+                    values = [self.get(a) for a in eqn.operands]
+                    self._known.update(zip(eqn.results, run_equation(eqn, values, _Sizes()), strict=True))
+        return self._known[atom]
+
+    def _index(self) -> None:
+        builder = self._builder()
+        assert builder is not None
+        for eqn in builder.eqns[self._seen :]:
+            self._maker.update(dict.fromkeys(eqn.results, eqn))
+        self._seen = len(builder.eqns)
+        self._known.update({var: array for var, array in builder.consts.values()})
+        self._links.update({var: outside for outside, var in builder.captured.items()})
+        for var in [v for v in self._links if v not in self._known]:
+            assert self._outer is not None
+            self._known[var] = concrete(self._links[var], self._outer)
+
+    def _needed(self, atom: Var) -> list[Eqn]:
+        """Return the equations behind ``atom`` in order; a loop, since tapes may be very long."""
+        order: list[Eqn] = []
+        done: set[Eqn] = set()
+        stack: list[tuple[Eqn, bool]] = [(self._maker[atom], False)]
+        while stack:
+            eqn, ready = stack.pop()
+            if ready:
+                order.append(eqn)
+            elif eqn not in done:
+                done.add(eqn)
+                stack.append((eqn, True))
+                stack.extend(
+                    (self._maker[a], False) for a in eqn.operands if isinstance(a, Var) and a not in self._known
+                )
+        return order
+
+
+def concrete(atom: Atom, builder: Builder | None = None) -> Any:
+    """Return the value that ``atom`` has in the traced call (without a guard; see `guard`)."""
+    builder = builder or current()
+    return _VALUES[builder].get(builder.resolve(atom))
+
+
+def guard(atom: Atom) -> Any:
+    """Return the scalar value of ``atom`` in the traced call; the trace then holds for this value only."""
+    builder = current()
+    resolved = builder.resolve(atom)
+    value = concrete(resolved)
+    scalar = np.asarray(value).item()
+    if not isinstance(resolved, Lit):
+        builder.guards.append(ValueGuard(resolved, scalar, builder.source()))
+    return scalar

@@ -1,0 +1,283 @@
+"""Run a user's function on traced values: a Python function and its arguments -> a tape.
+
+A *root* trace starts from plain arguments; what the function reads besides them is seen by the shadow environment and
+becomes an input (numbers, arrays) or a guard (everything else).  A *nested* trace runs inside another one (``grad`` of
+a function that calls ``grad``); its inputs are atoms of the outer tape.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tracejit.errors import NonNumericError
+from tracejit.frontend.concrete import Values
+from tracejit.frontend.environment import Environment
+from tracejit.frontend.pytree import TreeDef, flatten
+from tracejit.frontend.reads import Origin, Read, Reads
+from tracejit.frontend.registry import is_traced, operand
+from tracejit.frontend.replacements import replacements
+from tracejit.frontend.tracer import TracedArray
+from tracejit.ir import dims
+from tracejit.ir.aval import Aval
+from tracejit.ir.dims import Dim, Symbol, Unify
+from tracejit.ir.tape import Atom, Builder, Tape, Var, current, is_tracing
+
+__all__ = ["Static", "SymbolTable", "Traced", "ZeroD", "abstract", "trace_nested", "trace_root", "with_symbols"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A leaf that is not a number: handed through as it is."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroD:
+    """A result leaf without axes that is an array all the same, as the argument was."""
+
+    atom: Atom
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """What a trace found.
+
+    Attributes
+    ----------
+    tape : Tape
+        Its first inputs are the dynamic argument leaves, the others are captured.
+    outputs : tuple of int or Static
+        Per output leaf the number of the tape output, or the value itself.
+    out_tree : TreeDef
+    captured : tuple of Read or Atom
+        Per captured input where to read it: anew at each call (root), or the outer atom (nested).
+    statics : tuple of Read
+        What was read besides and must be the same again.
+    written : tuple of (int, int)
+        Argument leaves that the function wrote into: (number of the input, number of the tape output).
+    """
+
+    tape: Tape
+    outputs: tuple[int | Static, ...]
+    out_tree: TreeDef
+    captured: tuple[Any, ...] = ()
+    statics: tuple[Read, ...] = ()
+    written: tuple[tuple[int, int], ...] = ()
+
+
+class SymbolTable:
+    """The size symbols of one root trace: equal extents share a symbol; `Unify` refines it."""
+
+    _NAMES = "nmkpqrstuvw"
+
+    def __init__(self) -> None:
+        self._by_extent: dict[int, Symbol] = {}
+        self._refinements: list[Mapping[Symbol, Dim]] = []
+
+    def shape(self, extents: Sequence[int]) -> tuple[Dim, ...]:
+        """Return the symbolic shape of an input with these extents."""
+        return tuple(map(self._dim, extents))
+
+    def refine(self, mapping: Mapping[Symbol, Dim]) -> None:
+        self._refinements.append(mapping)
+
+    def _dim(self, extent: int) -> Dim:
+        if extent <= dims.SMALL:
+            return int(extent)
+        if extent not in self._by_extent:
+            count = len(self._by_extent)
+            letter, turn = self._NAMES[count % len(self._NAMES)], count // len(self._NAMES)
+            self._by_extent[extent] = Symbol(letter + (str(turn) if turn else ""), int(extent))
+        dim: Dim = dims.poly(self._by_extent[extent])
+        for mapping in self._refinements:
+            dim = dims.substitute(dim, mapping)
+        return dim
+
+
+def with_symbols(build: Callable[[SymbolTable], T]) -> T:
+    """Return ``build(table)``, starting again with a refined table whenever sizes turn out to be tied."""
+    table = SymbolTable()
+    while True:
+        try:
+            return build(table)
+        except Unify as tie:
+            table.refine(tie.mapping)
+
+
+def abstract(value: Any, table: SymbolTable) -> Aval:
+    """Return the aval of an input value; Python scalars are weak."""
+    weak = isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic)
+    array = np.asarray(value)
+    return Aval(table.shape(array.shape), array.dtype.newbyteorder("="), weak)
+
+
+class _Root:
+    """The root trace of this thread: where captured values are lifted to."""
+
+    def __init__(self, builder: Builder, table: SymbolTable) -> None:
+        self.builder, self.table = builder, table
+        self.reads = Reads()
+        self.values = Values(builder)
+        self.environment = Environment(self.lift, replacements(), self.reads)
+
+    def lift(self, value: Any, path: str) -> TracedArray:
+        """Make a captured value an input of the root tape (in the order of the numeric reads)."""
+        var = self.builder.input(abstract(value, self.table))
+        self.values.know(var, value)
+        return TracedArray(var)
+
+    def run(self, function: Callable[..., Any], arguments: tuple[Any, Any], extra: int) -> Any:
+        args, kwargs = arguments
+        args = args[: len(args) - extra]
+        return self.environment.shadow(function)(*args, **kwargs)
+
+    def static(self, leaf: Static, name: str) -> Any:
+        """Return what user code gets for an argument that is no number: objects are seen through, as captured ones."""
+        return self.environment.present(leaf.value, Origin.constant(name, leaf.value))
+
+
+_thread = threading.local()
+
+
+def _root() -> _Root | None:
+    return getattr(_thread, "root", None)
+
+
+@contextmanager
+def _rooted(root: _Root) -> Iterator[None]:
+    outer, _thread.root = _root(), root
+    try:
+        yield
+    finally:
+        _thread.root = outer
+
+
+def trace_root(
+    function: Callable[..., Any],
+    tree: TreeDef,
+    leaves: Sequence[Any],
+    names: Sequence[str],
+    table: SymbolTable,
+    extra: int = 0,
+    axes: Sequence[int | None] = (),
+) -> Traced:
+    """Trace ``function`` on plain arguments.
+
+    Parameters
+    ----------
+    function : callable
+    tree : TreeDef
+        Structure of ``(args, kwargs)``.
+    leaves : sequence
+        `Static` leaves, and numbers or arrays.
+    names : sequence of str
+        The user's names of the leaves.
+    table : SymbolTable
+    extra : int
+        Trailing arguments that the function does not see.
+    axes : sequence of (int or None)
+        Per dynamic leaf an axis that the function does not see.
+    """
+    with Builder() as builder:
+        root = _Root(builder, table)
+        handles: list[Any] = []
+        statics: list[tuple[int, str]] = []
+        for leaf, name in zip(leaves, names, strict=True):
+            if isinstance(leaf, Static):
+                statics.append((len(handles), name))
+                handles.append(leaf)
+                continue
+            axis = axes[len(builder.inputs)] if axes else None
+            var = builder.input(without_axis(abstract(leaf, table), axis), name)
+            root.values.know(var, leaf if axis is None else np.take(leaf, 0, axis))
+            handles.append(TracedArray(var))
+        for place, name in statics:  # after the arguments, since what they hold becomes inputs behind these
+            handles[place] = root.static(handles[place], name)
+        with _rooted(root):
+            result = root.run(function, tree.unflatten(handles), extra)
+        guards = tuple(r for r in root.reads.reads if r.kind == "static")
+        return _finish(builder, result, handles, tuple(root.reads.numeric), guards)
+
+
+def without_axis(aval: Aval, axis: int | None) -> Aval:
+    """Return the aval of one entry along ``axis``."""
+    return aval if axis is None else aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def trace_nested(
+    function: Callable[..., Any],
+    tree: TreeDef,
+    leaves: Sequence[Any],
+    extra: int = 0,
+    axes: Sequence[int | None] = (),
+) -> Traced:
+    """Trace ``function`` on leaves that are `Static` or atoms of the current builder."""
+    outer, root = current(), _root()
+    assert root is not None
+    with Builder() as builder:
+        handles: list[Any] = []
+        links: dict[Var, Atom] = {}
+        for leaf in leaves:
+            if isinstance(leaf, Static):
+                handles.append(leaf.value)
+                continue
+            axis = axes[len(builder.inputs)] if axes else None
+            var = builder.input(without_axis(leaf.aval, axis))
+            links[var] = leaf
+            handles.append(TracedArray(var))
+        Values(builder, outer, links)
+        traced = _finish(builder, root.run(function, tree.unflatten(handles), extra), handles, (), ())
+    captured = {inside: atom for atom, inside in builder.captured.items()}
+    outside = tuple(captured[v] for v in traced.tape.inputs[len(links) :])
+    return Traced(traced.tape, traced.outputs, traced.out_tree, outside, (), traced.written)
+
+
+def _finish(
+    builder: Builder, result: Any, handles: Sequence[Any], captured: tuple[Read, ...], statics: tuple[Read, ...]
+) -> Traced:
+    leaves, tree = flatten(result)
+    atoms: list[Atom] = []
+    outputs: list[int | Static] = []
+    for leaf in leaves:
+        if is_numeric(leaf):
+            outputs.append(len(atoms))
+            atoms.append(operand(leaf))
+        else:
+            outputs.append(Static(leaf))
+    dynamic = [h for h in handles if isinstance(h, TracedArray)]
+    written = []
+    for number, handle in enumerate(dynamic):
+        if handle._version:
+            written.append((number, len(atoms)))
+            atoms.append(handle.atom)
+    return Traced(builder.finish(atoms), tuple(outputs), tree, captured, statics, tuple(written))
+
+
+def is_numeric(value: Any) -> bool:
+    """Return whether ``value`` is a number or an array of numbers, traced or not.
+
+    Raises
+    ------
+    NonNumericError
+        For object arrays, which might hold numbers.
+    """
+    if is_traced(value):
+        return True
+    if isinstance(value, bool | int | float | complex | np.generic | np.ndarray):
+        dtype = np.asarray(value).dtype
+        if dtype.kind == "O":
+            raise NonNumericError(
+                "An array of dtype object cannot be differentiated or compiled.",
+                hint="Convert it with `np.asarray(a, dtype=float)`, or pass a list or tuple of arrays.",
+            )
+        return dtype.kind in "biufc"
+    return False

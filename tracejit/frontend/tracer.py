@@ -1,0 +1,364 @@
+"""`TracedArray`: what user code holds while its function is traced.
+
+It is a handle: writing into it binds it to an update op's result, so every name for the same array sees the write.  A
+view knows its base and the path of ops that leads to it; a write goes through to the base, and a view is read again
+after its base has changed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreError, TracejitError
+from tracejit.frontend import symbolic
+from tracejit.frontend.concrete import guard
+from tracejit.frontend.indexing import index, update
+from tracejit.frontend.numpy_api import FUNCTIONS, UFUNCS
+from tracejit.frontend.registry import operand, unsupported
+from tracejit.frontend.symbolic import user_shape, user_size
+from tracejit.frontend.ufunc_methods import call_ufunc
+from tracejit.frontend.views import Path, follow, is_basic, path_between, put
+from tracejit.ir.tape import Atom, Var, current
+from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
+
+__all__ = ["TracedArray", "dispatch", "wrap"]
+
+
+class TracedArray:
+    """A traced array or scalar; behaves as the ndarray (or NumPy scalar) that it stands for."""
+
+    __slots__ = ("_atom", "_base", "_path", "_seen", "_version", "__weakref__")
+    _tracejit_traced = True
+    __array_priority__ = 1000.0
+
+    def __init__(self, atom: Atom, base: TracedArray | None = None, path: Path = ()) -> None:
+        self._atom, self._base, self._path = atom, base, path
+        self._version = 0
+        self._seen = base._current_version() if base is not None else 0
+
+    # --- the handle ---------------------------------------------------------------------------------------------------
+
+    @property
+    def atom(self) -> Atom:
+        """The value that this handle stands for now."""
+        if self._base is not None and self._seen != self._base._current_version():
+            self._atom = follow(self._base.atom, self._path)
+            self._seen = self._base._current_version()
+        return self._atom
+
+    def _current_version(self) -> int:
+        return self._version if self._base is None else self._base._current_version()
+
+    def _rebind(self, atom: Atom) -> None:
+        """Let this handle, its base and every view of it see ``atom`` as the new contents."""
+        if self._base is None:
+            self._atom = atom
+            self._version += 1
+        else:
+            self._base._rebind(put(self._base.atom, self._path, atom))
+            self._atom, self._seen = atom, self._base._current_version()
+
+    def _view(self, path: Path) -> TracedArray:
+        return TracedArray(follow(self.atom, path), self, path)
+
+    def _view_by(self, function: Any, *args: Any, **kwargs: Any) -> TracedArray:
+        return self._view_from(lambda: FUNCTIONS[function](self, *args, **kwargs))
+
+    def _view_from(self, compute: Callable[[], Atom]) -> TracedArray:
+        """Return what ``compute`` makes of this array; a view of it if it only moved entries."""
+        base, start = self.atom, len(current().eqns)
+        result = compute()
+        path = path_between(base, result, current().eqns[start:])
+        return TracedArray(result) if path is None else TracedArray(result, self, path)
+
+    def _assign(self, value: Any) -> None:
+        """``self[...] = value`` with NumPy's casting."""
+        new = operand(value)
+        refuse_truncation(new, self.atom)
+        self._rebind(broadcast_to(convert(new, dtype=self.dtype), self.atom.shape))
+
+    # --- attributes ---------------------------------------------------------------------------------------------------
+
+    @property
+    def __class__(self) -> type:
+        return np.ndarray
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return user_shape(self.atom.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.atom.shape)
+
+    @property
+    def size(self) -> Any:
+        return user_size(self.atom.aval.size)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.atom.dtype
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Any:
+        return self._view_by(np.transpose)
+
+    @property
+    def mT(self) -> Any:
+        return self._view_by(np.matrix_transpose)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """As ``ndarray.reshape``: a view."""
+        return self._view_by(np.reshape, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        """As ``ndarray.transpose``: a view."""
+        return self._view_by(np.transpose, (axes[0] if len(axes) == 1 else axes) or None)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """As ``ndarray.swapaxes``: a view."""
+        return self._view_by(np.swapaxes, axis1, axis2)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """As ``ndarray.squeeze``: a view."""
+        return self._view_by(np.squeeze, axis)
+
+    def ravel(self, order: str = "C") -> Any:
+        """As ``ndarray.ravel``: a view."""
+        return self._view_by(np.ravel, order=order)
+
+    def flatten(self, order: str = "C") -> Any:
+        """As ``ndarray.flatten``: a copy."""
+        return TracedArray(FUNCTIONS[np.ravel](self, order=order))
+
+    def view(self, dtype: Any = None) -> Any:
+        """As ``ndarray.view`` without a change of dtype."""
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise unsupported("`ndarray.view` with another dtype", "Use `.astype(dtype)` to convert values.")
+        return self._view(())
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        """As ``ndarray.sort``: in place."""
+        self._assign(dispatch(np.sort, (self, axis, kind, order), {}))
+
+    @property
+    def real(self) -> Any:
+        return dispatch(np.real, (self,), {})
+
+    @property
+    def imag(self) -> Any:
+        return dispatch(np.imag, (self,), {})
+
+    @property
+    def flat(self) -> Any:
+        return self.reshape(-1)
+
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+        """As ``ndarray.astype``; always a copy."""
+        dtype = np.dtype(dtype)
+        if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
+            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule '{casting}'")
+        return TracedArray(convert(self.atom, dtype=dtype))
+
+    def copy(self, order: str = "C") -> Any:
+        """As ``ndarray.copy``."""
+        return TracedArray(self.atom)
+
+    def fill(self, value: Any) -> None:
+        """As ``ndarray.fill``."""
+        self._assign(value)
+
+    def tolist(self) -> Any:
+        """Return the entries as (nested) lists of traced scalars."""
+        return [row.tolist() for row in self] if self.ndim else self
+
+    # --- indexing and iteration ---------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Any:
+        if is_basic(key):
+            return self._view_from(lambda: index(self.atom, key))
+        return TracedArray(index(self.atom, key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        refuse_truncation(operand(value), self.atom)
+        self._rebind(update(self.atom, key, value))
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return operator.index(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(dispatch(np.any, (self == value,), {}))
+
+    # --- leaving the trace --------------------------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        if self.atom.aval.size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        return bool(guard(self._scalar()))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iub" or self.ndim:
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(guard(self.atom))
+
+    def _scalar(self) -> Atom:
+        return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom  # type: ignore[no-any-return]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise _needs_value("np.asarray()", "Use NumPy functions on it directly, or store it in an array made in the function.")
+
+    def __float__(self) -> float:
+        raise _needs_value("float()", "Leave the call out: NumPy scalars work as they are; for `math.f` use `np.f`.")
+
+    def __int__(self) -> int:
+        raise _needs_value("int()", "Use `x.astype(int)` or `np.floor(x)`; for an index of a traced integer use it directly.")
+
+    def __complex__(self) -> complex:
+        raise _needs_value("complex()", "Use `x + 0j` or `x.astype(complex)`.")
+
+    def item(self, *args: Any) -> Any:
+        """Return one entry, still traced."""
+        return self[args] if args else TracedArray(self._scalar())
+
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'numpy.ndarray'")
+
+    def __repr__(self) -> str:
+        return f"traced({self.atom.aval})"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    # --- NumPy's doors ------------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return wrap(call_ufunc(ufunc, method, inputs, kwargs))
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return dispatch(function, args, kwargs)
+
+
+def wrap(result: Any) -> Any:
+    """Return handles for the atoms in ``result`` (an atom, or a tuple, list or dict of them)."""
+    if isinstance(result, tuple):
+        items = [wrap(r) for r in result]
+        return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+    if isinstance(result, list):
+        return [wrap(r) for r in result]
+    return TracedArray(result) if isinstance(result, Atom) else result
+
+
+def dispatch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the traced meaning of a NumPy function, or raise the error that names a way out."""
+    meaning = FUNCTIONS.get(function)
+    if meaning is None:
+        name = f"{getattr(function, '__module__', 'numpy')}.{getattr(function, '__name__', function)}"
+        raise unsupported(f"`{name}`", "Write it with supported NumPy functions, or compute it outside the traced function.")
+    return wrap(meaning(*args, **kwargs))
+
+
+def refuse_truncation(value: Atom, target: Atom) -> None:
+    """Raise if writing ``value`` into ``target`` would cut a traced fraction off."""
+    if isinstance(value, Var) and value.aval.inexact and target.dtype.kind in "iub":
+        raise IntegerStoreError(
+            f"A traced {value.dtype} value is written into an array of integer dtype {target.dtype}.",
+            where=current().source(),
+            hint="NumPy would cut the fraction and the gradient would vanish; make the array with dtype=float.",
+        )
+
+
+def _needs_value(what: str, hint: str) -> TracejitError:
+    return ConcretizationError(
+        f"`{what}` needs a plain value, but the value is traced.", where=current().source(), hint=hint
+    )
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    def method(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
+        return dispatch(function, (self, *args), kwargs)
+
+    method.__name__ = function.__name__
+    return method
+
+
+def _unary(ufunc: np.ufunc) -> Callable[..., Any]:
+    def method(self: TracedArray) -> Any:
+        return wrap(UFUNCS[ufunc](self.atom))
+
+    return method
+
+
+def _binary(ufunc: np.ufunc, swap: bool) -> Callable[..., Any]:
+    def method(self: TracedArray, other: Any) -> Any:
+        if other is None or isinstance(other, str | dict | set):
+            return NotImplemented
+        pair = (operand(other), self.atom) if swap else (self.atom, operand(other))
+        return wrap(UFUNCS[ufunc](*pair))
+
+    return method
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Return ``__iadd__`` and the like: arrays are written, scalars (immutable in NumPy) are replaced."""
+
+    def method(self: TracedArray, other: Any) -> Any:
+        result = TracedArray(UFUNCS[ufunc](self.atom, operand(other)))
+        if not self.ndim:
+            return result
+        if len(result.atom.shape) > self.ndim:
+            raise BroadcastError(
+                f"A value of shape {shape_text(result.atom.shape)} does not fit into the array of shape "
+                f"{shape_text(self.atom.shape)} that it updates.",
+                where=current().source(),
+                hint="In-place operators keep the shape of the left side; write `x = x + y` to get the larger one.",
+            )
+        self._assign(result)
+        return self
+
+    return method
+
+
+_BINARY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+_UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+_METHODS = (
+    "all any argmax argmin argsort clip conj cumprod cumsum diagonal dot max mean min nonzero prod repeat round "
+    "searchsorted std sum take trace var"
+).split()
+
+for _name, _ufunc in _BINARY.items():
+    setattr(TracedArray, f"__{_name}__", _binary(_ufunc, False))
+    setattr(TracedArray, f"__r{_name}__", _binary(_ufunc, True))
+    setattr(TracedArray, f"__i{_name}__", _in_place(_ufunc))
+for _name, _ufunc in _COMPARISONS.items():
+    setattr(TracedArray, f"__{_name}__", _binary(_ufunc, False))
+for _name, _ufunc in _UNARY.items():
+    setattr(TracedArray, f"__{_name}__", _unary(_ufunc))
+for _name in _METHODS:
+    setattr(TracedArray, _name, _method(getattr(np, _name)))
+symbolic.WRAP = TracedArray

@@ -1,0 +1,95 @@
+"""Proof that every output point depends on the same point of the inputs only.
+
+Each variable that depends on a differentiated input carries a map from its axes to grid axes, counted from the right as
+broadcasting does: ``x`` of shape (n, 1) and ``y`` of shape (1, m) on an open grid have the axes (-2, None) and
+(None, -1).  An op keeps points apart if it treats grid axes as a batch: elementwise ops, broadcasts, transposes, and
+anything along other axes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.ir.tape import Atom, Eqn, Tape, Var
+from tracejit.ops.base import Reduction
+from tracejit.ops.broadcasting import broadcast, convert, expand_dims, squeeze
+from tracejit.ops.elementwise import Elementwise
+from tracejit.ops.joining import concatenate
+from tracejit.ops.linear import slice_, transpose
+
+__all__ = ["mixing_equation"]
+
+Axes = tuple[int | None, ...]
+
+
+def mixing_equation(tape: Tape, wrt: Sequence[int], output: object) -> Eqn | str | None:
+    """Return None if the output is pointwise in the inputs ``wrt``; else the equation (or a reason) that mixes points."""
+    known: dict[Var, Axes] = {}
+    for number in wrt:
+        var = tape.inputs[number]
+        ndim = len(var.shape)
+        known[var] = tuple(None if d == 1 else a - ndim for a, d in enumerate(var.shape))
+    for eqn in tape.eqns:
+        if any(a in known for a in eqn.operands):
+            axes = _map_axes(eqn, [known.get(a) if isinstance(a, Var) else None for a in eqn.operands])
+            if axes is None:
+                return eqn
+            known.update(dict.fromkeys(eqn.results, axes))
+    if not isinstance(output, int):
+        return None
+    result = tape.outputs[output]
+    return _misplaced(known[result]) if isinstance(result, Var) and result in known else None
+
+
+def _misplaced(axes: Axes) -> str | None:
+    for place, axis in enumerate(axes):
+        if axis is not None and axis != place - len(axes):
+            return "the grid axes of the output are not its last axes in the order of the inputs"
+    return None
+
+
+def _map_axes(eqn: Eqn, maps: Sequence[Axes | None]) -> Axes | None:
+    """Return the axes of the result, or None if the equation mixes points."""
+    op, params = eqn.op, eqn.params
+    if isinstance(op, Elementwise) or op is convert:
+        return _merge([m for m in maps if m is not None])
+    first = next(m for m in maps if m is not None)
+    if op is broadcast:
+        at = dict(zip(params["axes"], first, strict=True))
+        return tuple(at.get(a) for a in range(len(params["shape"])))
+    if op is squeeze:
+        return tuple(m for a, m in enumerate(first) if a not in params["axes"])
+    if op is expand_dims:
+        rest = iter(first)
+        return tuple(None if a in params["axes"] else next(rest) for a in range(len(eqn.results[0].shape)))
+    if op is transpose:
+        return tuple(first[a] for a in params["perm"])
+    if isinstance(op, Reduction):
+        mixed = any(first[a] is not None for a in params["axes"])
+        return None if mixed else tuple(m for a, m in enumerate(first) if a not in params["axes"])
+    if op is concatenate:
+        merged = _merge([m for m in maps if m is not None])
+        return None if merged is None or merged[params["axis"]] is not None else merged
+    if op is slice_:
+        return first if all(m is None or _whole(eqn, a) for a, m in enumerate(first)) else None
+    return None
+
+
+def _merge(maps: Sequence[Axes]) -> Axes | None:
+    """Return the common map of operands of one shape; None if an axis stands for two grid axes."""
+    merged: list[int | None] = []
+    for entries in zip(*maps, strict=True):
+        found = {e for e in entries if e is not None}
+        if len(found) > 1:
+            return None
+        merged.append(found.pop() if found else None)
+    return tuple(merged)
+
+
+def _whole(eqn: Eqn, axis: int) -> bool:
+    (operand,) = eqn.operands
+    return _shape(operand)[axis] == eqn.results[0].shape[axis] and eqn.params["step"][axis] == 1
+
+
+def _shape(atom: Atom) -> tuple[object, ...]:
+    return atom.shape

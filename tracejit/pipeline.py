@@ -1,0 +1,321 @@
+"""The order of everything, once: trace, derive, simplify, fuse, emit, compile; and where compiled entries are kept.
+
+    Python function --trace--> tape --derive--> tape --simplify--> tape --fuse, emit--> source --Numba--> machine code
+
+``TRACEJIT_VERIFY=1`` checks the tape after each stage; ``TRACEJIT_INTERPRET=1`` (or `interpret`) runs tapes with NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit.codegen.emit import Program, lower
+from tracejit.errors import RetraceWarning
+from tracejit.frontend.arguments import Call, arguments
+from tracejit.frontend.registry import operand
+from tracejit.frontend.trace import Static, SymbolTable, Traced, ZeroD, abstract, trace_nested, trace_root, with_symbols
+from tracejit.frontend.tracer import wrap
+from tracejit.ir.check import check
+from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
+from tracejit.passes.derivatives import Built
+from tracejit.passes.simplify import simplify
+from tracejit.runtime.compile import CompiledFunction, compile_function, compiled_count
+from tracejit.runtime.entry import Entry, GuardMismatch, Layouts, layout_of, native
+
+__all__ = ["Stats", "Transform", "call", "compile_njit", "entry_for", "interpret", "stats", "trace_tape"]
+
+Derive = Callable[[Traced, Call, Sequence[Atom]], Built]
+
+MAX_PATHS = 32
+"""Traces of one signature before a `RetraceWarning`."""
+
+
+@dataclass(frozen=True)
+class Transform:
+    """What is computed of a function.
+
+    Attributes
+    ----------
+    derive : callable
+        ``derive(traced, call, atoms)`` appends to the current builder and returns result leaves and structure.
+    argnums : int, tuple of int or None
+    key : hashable
+        Distinguishes transforms of one function.
+    writes : bool
+        Writes into arguments are written back to the caller's arrays.
+    extra : int
+        Trailing arguments that the function itself does not see.
+    split : int, None or tuple of them, optional
+        Axes of the arguments that the function does not see (`vmap`).
+    """
+
+    derive: Derive
+    argnums: int | tuple[int, ...] | None
+    key: tuple[Any, ...]
+    writes: bool = False
+    extra: int = 0
+    split: Any = None
+
+
+@dataclass
+class Stats:
+    """Counts since the process started.
+
+    Attributes
+    ----------
+    traces : int
+        Runs of user functions on traced values.
+    compiles : int
+        Generated functions that went through the compiler (found again by their text, they do not).
+    """
+
+    traces: int = 0
+    compiles: int = 0
+
+
+stats = Stats()
+_local = threading.local()
+_lock = threading.RLock()
+_entries: weakref.WeakKeyDictionary[Any, dict[Any, list[Entry]]] = weakref.WeakKeyDictionary()
+
+
+@contextmanager
+def interpret() -> Iterator[None]:
+    """Run tapes with NumPy instead of compiled code inside the ``with`` block (this thread only)."""
+    saved, _local.interpret = _interpreting(), True
+    try:
+        yield
+    finally:
+        _local.interpret = saved
+
+
+def _interpreting() -> bool:
+    default = os.environ.get("TRACEJIT_INTERPRET", "") not in ("", "0")
+    return bool(getattr(_local, "interpret", default))
+
+
+def call(function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the transform of ``function`` at these arguments."""
+    specification, leaves = arguments(
+        function, transform.argnums, args, kwargs, transform.extra, transform.split
+    )
+    if is_tracing():
+        return _call_nested(function, transform, specification, leaves)
+    dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
+    found = _entries_of(function, transform, specification, leaves)
+    known: tuple[Any, ...] = ()
+    for entry in list(found):
+        if entry.agrees(known):
+            try:
+                return _run(entry, dynamic)
+            except GuardMismatch as mismatch:
+                known = mismatch.values
+            except _DoesNotFit:
+                continue
+    entry = _new_entry(function, transform, specification, leaves)
+    result = _run(entry, dynamic)
+    with _lock:
+        found.insert(0, entry)
+        if len(found) == MAX_PATHS:
+            _warn_retraces(function, entry)
+    return result
+
+
+class _DoesNotFit(Exception):
+    """The entry was made for other sizes or captured values."""
+
+
+def _run(entry: Entry, leaves: Sequence[Any]) -> Any:
+    gathered = entry.gather(leaves)
+    if gathered is None:
+        raise _DoesNotFit
+    outputs = entry.interpret(*gathered) if _interpreting() else entry.run(*gathered)
+    return entry.finish(outputs, leaves)
+
+
+def entry_for(
+    function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Entry:
+    """Return the entry that serves this call, made if needed; nothing is computed."""
+    specification, leaves = arguments(
+        function, transform.argnums, args, kwargs, transform.extra, transform.split
+    )
+    dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
+    found = _entries_of(function, transform, specification, leaves)
+    for entry in found:
+        if not entry.tape.guards and entry.gather(dynamic) is not None:
+            return entry
+    entry = _new_entry(function, transform, specification, leaves)
+    with _lock:
+        found.insert(0, entry)
+    return entry
+
+
+def _entries_of(
+    function: Callable[..., Any], transform: Transform, specification: Call, leaves: Sequence[Any]
+) -> list[Entry]:
+    key = (transform.key, specification.tree, specification.groups, _signature(leaves))
+    owner, part = _owner(function)
+    with _lock:
+        try:
+            table = _entries.setdefault(owner, {})
+        except TypeError:  # a callable that cannot be a key: its entries live as long as this call
+            return []
+        return table.setdefault((part, key), [])
+
+
+def _owner(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return the object that entries belong to: a bound method is made anew at each look-up, its object stays."""
+    instance = getattr(function, "__self__", None)
+    inner = getattr(function, "__func__", None)
+    return (function, None) if inner is None else (instance, inner)
+
+
+def _signature(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what compiled code depends on: dtypes, ranks, layouts, small extents, and which extents are equal."""
+    seen: dict[int, str] = {}
+    parts: list[Any] = []
+    for leaf in leaves:
+        if isinstance(leaf, Static):
+            parts.append(_static_key(leaf.value))
+            continue
+        if isinstance(leaf, np.ndarray):
+            extents = tuple(d if d <= 8 else seen.setdefault(d, f"s{len(seen)}") for d in leaf.shape)
+            parts.append((leaf.dtype.char, extents, layout_of(native(leaf))))
+        else:
+            parts.append(leaf.dtype.char if isinstance(leaf, np.generic) else type(leaf))
+    return tuple(parts)
+
+
+class _Same:
+    """Key of an unhashable static value: the object itself."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+def _static_key(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return _Same(value)
+    return type(value), value
+
+
+def _new_entry(
+    function: Callable[..., Any], transform: Transform, specification: Call, leaves: Sequence[Any]
+) -> Entry:
+    return with_symbols(lambda table: _build(function, transform, specification, leaves, table))
+
+
+def _build(
+    function: Callable[..., Any], transform: Transform, call: Call, leaves: Sequence[Any], table: SymbolTable
+) -> Entry:
+    stats.traces += 1
+    traced = trace_root(function, call.tree, leaves, call.names, table, call.extra, call.axes)
+    verify(traced.tape, "trace")
+    dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
+    avals = [abstract(leaf, table) for leaf in dynamic] + [v.aval for v in traced.tape.inputs[len(dynamic) :]]
+    with Builder() as builder:
+        inputs = [builder.input(aval, v.name) for aval, v in zip(avals, traced.tape.inputs, strict=True)]
+        leaves_out, out_tree = transform.derive(traced, call, inputs)
+        atoms, outputs, arrays = _number(leaves_out)
+    joint = verify(builder.finish(atoms), "derive")
+    tape = verify(simplify(joint), "simplify")
+    values = [*dynamic, *(read.get() for read in traced.captured)]
+    written = [n for n in outputs[out_tree.size :] if isinstance(n, int)]
+    return Entry(
+        tape=tape,
+        captured=traced.captured,
+        statics=traced.statics,
+        outputs=outputs[: out_tree.size],
+        out_tree=out_tree,
+        arrays=arrays,
+        written=tuple((number, n) for (number, _), n in zip(traced.written, written, strict=False)),
+        layouts=tuple(layout_of(native(v)) for v in values),
+        compile=_compile,
+        forward=traced.tape,
+    )
+
+
+def _number(leaves: Sequence[Any]) -> tuple[list[Atom], tuple[int | Static, ...], tuple[bool, ...]]:
+    """Return the tape's outputs, per leaf its number (or the static value), and whether it is a 0-d array."""
+    atoms: list[Atom] = []
+    outputs: list[int | Static] = []
+    for leaf in leaves:
+        if isinstance(leaf, Static):
+            outputs.append(leaf)
+        else:
+            outputs.append(len(atoms))
+            atoms.append(leaf.atom if isinstance(leaf, ZeroD) else leaf)
+    return atoms, tuple(outputs), tuple(isinstance(leaf, ZeroD) for leaf in leaves)
+
+
+def _compile(entry: Entry) -> tuple[Program, CompiledFunction]:
+    name = entry.name
+    program = lower(entry.tape, entry.layouts, name)
+    with _lock:
+        before = compiled_count()
+        compiled = compile_function(program.source, "kernel", program.signature)
+        stats.compiles += compiled_count() - before
+    return program, compiled
+
+
+def compile_njit(entry: Entry) -> Callable[..., Any]:
+    """Return the function for ``@njit`` code: it checks sizes, allocates the outputs and returns them as a tuple."""
+    program = entry.compiled[0]
+    return compile_function(program.source, "entry", program.inputs).function
+
+
+def verify(tape: Tape, stage: str) -> Tape:
+    """Return ``tape``, checked if ``TRACEJIT_VERIFY`` is set."""
+    return check(tape, stage) if os.environ.get("TRACEJIT_VERIFY", "") not in ("", "0") else tape
+
+
+def _warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
+    name = getattr(function, "__qualname__", repr(function))
+    guards = entry.tape.guards
+    where = f" The last decision on a traced value was {guards[-1].source}." if guards else ""
+    warnings.warn(
+        f"{name} was traced {MAX_PATHS} times for one signature of its arguments.{where} Each Python branch on a traced "
+        "value and each captured setting that changes is a trace of its own: use `np.where` for branches, or pass "
+        "what changes as an array or a float.",
+        RetraceWarning,
+        stacklevel=4,
+    )
+
+
+def _call_nested(function: Callable[..., Any], transform: Transform, call: Call, leaves: Sequence[Any]) -> Any:
+    """Append the transform to the trace that is on."""
+    atoms = [leaf if isinstance(leaf, Static) else operand(leaf) for leaf in leaves]
+    traced = trace_nested(function, call.tree, atoms, call.extra, call.axes)
+    inputs = [*(a for a in atoms if not isinstance(a, Static)), *traced.captured]
+    result, out_tree = transform.derive(traced, call, inputs)
+    return out_tree.unflatten(wrap([_plain(leaf) for leaf in result[: out_tree.size]]))
+
+
+def _plain(leaf: Any) -> Any:
+    if isinstance(leaf, Static):
+        return leaf.value
+    return leaf.atom if isinstance(leaf, ZeroD) else leaf
+
+
+def trace_tape(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
+    """Return the tape of ``function`` itself at these arguments."""
+    call, leaves = arguments(function, None, args, kwargs)
+    return with_symbols(lambda table: trace_root(function, call.tree, leaves, call.names, table)).tape
