@@ -1,8 +1,8 @@
-"""The names that a generated source calls, for any kind of number: ``NAMESPACE["exp"]`` takes float32 to complex128.
+"""The names that a generated source calls, for any kind of number: ``exp`` takes float32 to complex128.
 
-Real functions keep float32 and float64, are followed by LLVM's loop vectoriser, and stay within 4 ulp of the exact
-value (measured over all exponents, subnormal numbers included).  Importing this module imports numba; only
-`tracejit.runtime.compile` does, when something is compiled.
+Real functions keep float32 and float64, are vectorised with the loop around them, and stay within 4 ulp of
+the exact value (measured over all exponents, subnormal numbers included).  Importing this module imports
+numba; only `tracejit.runtime.compile` does, when something is compiled.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _predicates() -> dict[str, Any]:
 
 def _rounding() -> dict[str, Any]:
     table = {name: unary(Kinds(_llvm(name), integer.unchanged)) for name in ("floor", "ceil", "trunc")}
-    table["rint"] = unary(Kinds(_llvm("rint"), integer.unchanged, _COMPLEX["rint"]))
+    table["rint"] = unary(Kinds(_llvm("rint"), None, _COMPLEX["rint"]))
     return table
 
 

@@ -38,8 +38,8 @@ def content_key(*parts: object) -> str:
 def write_source(source: str, name: str) -> str:
     """Keep ``source`` under a name made of ``name`` and its content, and return the path.
 
-    Where no private directory can be had (read-only home, foreign owner), the text is kept in memory under a path that
-    does not exist; tracebacks find it there all the same.
+    Where no private directory can be had (read-only home, foreign owner), the text is kept in memory under a
+    path that does not exist; tracebacks find it there all the same.
     """
     file_name = f"{name}_{content_key(source)}.py"
     try:

@@ -1,1 +1,1 @@
-"""NumPy functions, reductions and memory accesses -> LLVM instructions inside compiled loops (imports numba)."""
+"""NumPy functions, reductions, memory accesses -> LLVM instructions in compiled loops (imports numba)."""

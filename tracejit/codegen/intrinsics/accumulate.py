@@ -1,7 +1,7 @@
 """Operations that a loop repeats on one accumulator, in the form that LLVM's vectoriser accepts.
 
-A sum of floats vectorises only if its adds may be reordered.  The permission (``reassoc nsz``) is given to the
-accumulating instruction alone; everything else in the loop rounds as written.
+A sum of floats vectorises only if its adds may be reordered.  The permission (``reassoc nsz``) is given to
+the accumulating instruction alone; everything else in the loop rounds as written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from . import complex as complex_
-from . import integer, real
+from . import integer
 from .calls import constant, llvm_call
 from .define import Kinds, binary, on_values
 
@@ -45,17 +45,9 @@ max_accumulate = binary(Kinds(on_values(lambda b, x, y: llvm_call(b, "maximum", 
 min_accumulate = binary(Kinds(on_values(lambda b, x, y: llvm_call(b, "minimum", x, y)), integer.minimum))
 
 
-def _fmax_accumulate(b: Any, x: Any, y: Any) -> Any:
-    """``x`` is the accumulator: it is the result where ``y`` is NaN, and is NaN itself only before the first number."""
-    return b.select(real.is_nan(b, x), y, llvm_call(b, "maximum", x, b.select(real.is_nan(b, y), x, y)))
-
-
-def _fmin_accumulate(b: Any, x: Any, y: Any) -> Any:
-    return b.select(real.is_nan(b, x), y, llvm_call(b, "minimum", x, b.select(real.is_nan(b, y), x, y)))
-
-
-fmax_accumulate = binary(Kinds(on_values(_fmax_accumulate), integer.maximum))
-fmin_accumulate = binary(Kinds(on_values(_fmin_accumulate), integer.minimum))
+# llvm.maximumnum keeps the number, so NaN is a start that the first number replaces.
+fmax_accumulate = binary(Kinds(on_values(lambda b, x, y: llvm_call(b, "maximumnum", x, y)), integer.maximum))
+fmin_accumulate = binary(Kinds(on_values(lambda b, x, y: llvm_call(b, "minimumnum", x, y)), integer.minimum))
 
 
 def _absorb(b: Any, x: Any, y: Any) -> Any:

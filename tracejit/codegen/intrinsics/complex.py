@@ -1,4 +1,4 @@
-"""Complex functions under the names of the real ones; scalar code, the loops around them still vectorise in part."""
+"""Complex functions under the names of the real ones, one element at a time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .define import Lowering
 
 # Numba has NumPy's algorithms for these, written for one element.
 _UFUNCS = (
-    "arccos arccosh arcsin arcsinh arctan arctanh cos cosh divide exp exp2 expm1 isfinite isinf isnan log log10 log1p "
-    "log2 power reciprocal rint sin sinh sqrt square tan tanh"
+    "arccos arccosh arcsin arcsinh arctan arctanh cos cosh divide exp exp2 expm1 isfinite isinf isnan log "
+    "log10 log1p log2 power reciprocal rint sin sinh sqrt square tan tanh"
 )
 
 

@@ -1,6 +1,6 @@
 """How an intrinsic is defined: one name, an LLVM text per kind of number, typed by its arguments.
 
-Intrinsics, and not small compiled functions: an intrinsic costs microseconds of compile time, a function 20 ms.
+Intrinsics, and not small compiled functions: an intrinsic costs microseconds of compiling, a function 20 ms.
 """
 
 from __future__ import annotations

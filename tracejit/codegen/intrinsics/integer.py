@@ -81,7 +81,7 @@ def sign(context: Any, b: Any, signature: Any, values: Any) -> Any:
 
 
 def reciprocal(context: Any, b: Any, signature: Any, values: Any) -> Any:
-    """1, -1, or 0; of zero what C makes of the infinity on the way: the smallest integer, 0 in narrow types."""
+    """1, -1, or 0; of zero what C makes of an infinity: the smallest integer, 0 in narrow types."""
     (x,) = values
     signed = signature.args[0].signed
     divisor, by_zero = _safe_divisor(b, x, x, signed)

@@ -1,11 +1,12 @@
-"""The C functions behind the intrinsics: private names for libm's scalars, vector variants from glibc's libmvec.
+"""The C functions behind the intrinsics: private names for libm's scalars, vector variants from libmvec.
 
-LLVM's loop vectoriser replaces a scalar call by a vector call if the call carries the attribute
-``vector-function-abi-variant``.  It must not know the scalar: a call of ``exp`` would become ``llvm.exp.v4f64``, which
-is taken apart again when machine code is made.  So each scalar is bound to a private name (``tjm_exp``).
+LLVM's loop vectoriser replaces a scalar call by a vector call if the call carries the attribute ``vector-
+function-abi-variant``.  It must not know the scalar: a call of ``exp`` would become ``llvm.exp.v4f64``,
+which is taken apart again when machine code is made.  So each scalar is bound to a private name
+(``tjm_exp``).
 
-Where libmvec does not exist, or ``TRACEJIT_VECTOR_MATH=0``, the same private names are called without that attribute;
-this file decides that, once per process, and nothing else depends on it.
+Where glibc's libmvec does not exist, or ``TRACEJIT_VECTOR_MATH=0``, the same private names are called
+without that attribute; this file decides that, once per process, and nothing else depends on it.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def bind_symbols() -> None:
 def vector_variants(name: str, arity: int, bits: int, features: str) -> dict[int, str]:
     """The vector functions of the C function ``name`` that a CPU can call: lanes -> symbol.
 
-    >>> vector_variants("exp", 1, 64, "+sse2,+avx2") if has_vector_library() else {2: "_ZGVbN2v_exp", 4: "_ZGVdN4v_exp"}
+    >>> vector_variants("exp", 1, 64, "+sse2,+avx2")  # doctest: +SKIP
     {2: '_ZGVbN2v_exp', 4: '_ZGVdN4v_exp'}
     """
     if name.removesuffix("f" if bits == 32 else "") in SCALAR_ONLY or not has_vector_library():

@@ -1,17 +1,17 @@
 """Array accesses that LLVM can vectorise without asking at run time whether arrays overlap.
 
-``load(a, i, j)`` and ``store(a, value, i, j)`` do not wrap negative indices and check nothing: whoever generates
-them has proved the range.  ``distinct(a, 3)`` makes a handle of an array whose memory nothing else in the function
-touches under another number: a fresh output, or a temporary (buffers that share memory share the number).  Plain
-arrays, which may be the same array twice, count together as number 0.
+``load(a, i, j)`` and ``store(a, value, i, j)`` do not wrap negative indices and check nothing: whoever
+generates them has proved the range.  ``distinct(a, 3)`` makes a handle of an array whose memory nothing
+else in the function touches under another number: a fresh output, or a temporary (buffers that share memory
+share the number).  Plain arrays, which may be the same array twice, count together as number 0.
 
-Without this, LLVM compares the address ranges of every pair of arrays before a loop, and gives up where there are
-many or where strides are unknown.  The facts reach it as ``alias.scope`` and ``noalias`` metadata; an access without
-metadata may alias anything.
+Without this, LLVM compares the address ranges of every pair of arrays before a loop, and gives up where
+there are many or where strides are unknown.  The facts reach it as ``alias.scope`` and ``noalias``
+metadata; an access without metadata may alias anything.
 
-An array of layout "A" is read with gather instructions, whatever its strides are: LLVM's own choice is a fast loop
-for a stride of 1 and a scalar loop for all others.  Where the last stride is known to be one element (rows of a
-slice), ``unit_stride(a)`` makes a handle that says so.
+An array of layout "A" is read with gather instructions, whatever its strides are: LLVM's own choice is a
+fast loop for a stride of 1 and a scalar loop for all others.  Where the last stride is known to be one
+element (rows of a slice), ``unit_stride(a)`` makes a handle that says so.
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ def _fits(array: Any, indices: tuple[Any, ...]) -> bool:
 def _whole(context: Any, builder: Any, kinds: tuple[Any, ...], packed: Any) -> list[Any]:
     """The indices as machine integers."""
     values = cgutils.unpack_tuple(builder, packed, len(kinds))
-    return [context.cast(builder, v, types.unliteral(k), types.intp) for v, k in zip(values, kinds, strict=True)]
+    return [
+        context.cast(builder, v, types.unliteral(k), types.intp) for v, k in zip(values, kinds, strict=True)
+    ]
 
 
 # --- addresses ----------------------------------------------------------------------------------------------
@@ -152,24 +154,30 @@ def element_places(context: Any, builder: Any, known: Handle, view: Any, indices
     array = known.array
     component = _component(context, array.dtype)
     parts = 2 if isinstance(array.dtype, types.Complex) else 1
-    shape = cgutils.unpack_tuple(builder, view.shape, array.ndim)
-    if array.layout != "A":
-        offset = _times(builder, _contiguous_offset(builder, indices, shape, array.layout), parts)
-        first = builder.gep(builder.bitcast(view.data, component.as_pointer()), [offset], inbounds=True)
-    else:
-        strides = cgutils.unpack_tuple(builder, view.strides, array.ndim)
-        unit = context.get_abi_sizeof(component) if array.aligned else 1
-        steps = [builder.sdiv(s, ir.Constant(s.type, unit), flags=["exact"]) for s in strides]
-        # The difference is zero, which LLVM does not know: it tries a stride of 1 only where the stride is one value.
-        zero = builder.sub(view.itemsize, ir.Constant(view.itemsize.type, context.get_abi_sizeof(component) * parts))
-        steps = [builder.add(step, zero) for step in steps]
-        if known.unit_stride:
-            steps[-1] = ir.Constant(steps[-1].type, context.get_abi_sizeof(component) * parts // unit)
-        pointee = component if array.aligned else ir.IntType(8)
+    unit = component
+    if array.layout == "A":
+        unit = component if array.aligned else ir.IntType(8)
+        steps = _steps(context, builder, known, view, context.get_abi_sizeof(unit))
         offset = _strided_offset(builder, indices, steps)
-        first = builder.gep(builder.bitcast(view.data, pointee.as_pointer()), [offset], inbounds=True)
-        first = builder.bitcast(first, component.as_pointer())
+    else:
+        shape = cgutils.unpack_tuple(builder, view.shape, array.ndim)
+        offset = _times(builder, _contiguous_offset(builder, indices, shape, array.layout), parts)
+    first = builder.gep(builder.bitcast(view.data, unit.as_pointer()), [offset], inbounds=True)
+    first = builder.bitcast(first, component.as_pointer())
     return [builder.gep(first, [ir.Constant(offset.type, part)], inbounds=True) for part in range(parts)]
+
+
+def _steps(context: Any, builder: Any, known: Handle, view: Any, unit: int) -> list[Any]:
+    """The strides in units of so many bytes."""
+    size = context.get_abi_sizeof(context.get_data_type(known.array.dtype))
+    strides = cgutils.unpack_tuple(builder, view.strides, known.array.ndim)
+    # A zero that LLVM does not know as such: it tries a stride of 1 only where the stride is one plain value.
+    zero = builder.sub(view.itemsize, ir.Constant(view.itemsize.type, size))
+    steps = [builder.sdiv(s, ir.Constant(s.type, unit), flags=["exact"]) for s in strides]
+    steps = [builder.add(step, zero) for step in steps]
+    if known.unit_stride:
+        steps[-1:] = [ir.Constant(step.type, size // unit) for step in steps[-1:]]
+    return steps
 
 
 def _contiguous_offset(builder: Any, indices: list[Any], shape: list[Any], layout: str) -> Any:
@@ -239,7 +247,7 @@ def _tell_apart(builder: Any, instruction: Any, number: int) -> None:
 
 
 def _scopes(builder: Any, numbers: Iterable[int]) -> Any:
-    """A list of scopes, named after the function: LLVM merges equal names when functions are linked together."""
+    """A list of scopes, named after the function: LLVM merges equal names when it links functions."""
     module, function = builder.module, builder.function.name
     domain = module.add_metadata([ir.MetaDataString(module, function)])
     scopes = [module.add_metadata([ir.MetaDataString(module, f"{function}:{n}"), domain]) for n in numbers]

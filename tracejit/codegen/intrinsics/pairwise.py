@@ -1,6 +1,6 @@
 """Sums of blocks, added in pairs of equal size: the error grows with the logarithm of the number of blocks.
 
-A binary counter: bit k of ``count`` says that ``stack[k]`` holds the sum of 2**k blocks.  A generated loop does
+A binary counter: bit k of ``count`` says that ``stack[k]`` holds the sum of 2**k blocks.  A loop does
 
     stack = pairwise_stack(0.0)
     count = 0
@@ -68,7 +68,9 @@ def pairwise_total(typing, stack, count):  # type: ignore[no-untyped-def]
 
     def lowering(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         stack, count = values
-        total = cgutils.alloca_once_value(builder, context.get_constant_generic(builder, kind, kind.cast_python_value(0)))
+        total = cgutils.alloca_once_value(
+            builder, context.get_constant_generic(builder, kind, kind.cast_python_value(0))
+        )
         width = ir.Constant(count.type, count.type.width)
         levels = builder.sub(width, _count_bits(builder, "ctlz", count))
         with cgutils.for_range(builder, levels) as loop:

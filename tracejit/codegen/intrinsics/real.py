@@ -1,6 +1,6 @@
 """NumPy's real functions that are a few instructions: no branches, so that the loops around them vectorise.
 
-Every text takes the builder and LLVM values of one float type and returns one value (or an i1 for predicates).
+Each takes the builder and LLVM values of one float type and returns one value (an i1 for predicates).
 Each follows NumPy on NaN, infinities and signed zeros; the tests compare them bit for bit.
 """
 
