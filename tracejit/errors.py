@@ -27,6 +27,7 @@ __all__ = [
     "NonScalarOutputError",
     "PointwiseError",
     "RetraceWarning",
+    "ShapeError",
     "StructureError",
     "TooLargeError",
     "TracejitError",
@@ -54,6 +55,10 @@ class TracejitError(Exception):
 
 class BroadcastError(TracejitError, ValueError):
     """Shapes that NumPy cannot broadcast together."""
+
+
+class ShapeError(TracejitError, ValueError):
+    """A shape, or a way to cut or join arrays, that does not fit them."""
 
 
 class AxisError(TracejitError, np.exceptions.AxisError):
