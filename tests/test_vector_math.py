@@ -206,6 +206,51 @@ def test_an_exact_zero_absorbs(dtype):
     assert np.isnan(result[5])
 
 
+@pytest.mark.parametrize("dtype", [F8, F4], ids=str)
+def test_exponent_and_mantissa(dtype, rng):
+    x = wide_sample(dtype, rng, 300)
+    mantissa, exponent = np.frexp(x)
+    assert_same_bits(evaluate(["frexp_mantissa"], [x])["frexp_mantissa"], mantissa, "mantissa")
+    assert_same_bits(evaluate(["frexp_exponent"], [x], np.int32)["frexp_exponent"], exponent, "exponent")
+    assert_same_bits(evaluate(["modf_fraction"], [x])["modf_fraction"], np.modf(x)[0], "fraction")
+    source = "def f(x, n, out):\n    for i in range(x.shape[0]):\n        out[i] = ldexp(x[i], n[i])\n"
+    scale = compile_function(source, "f", (array(dtype), array("i8"), array(dtype, writable=True)))
+    n = rng.choice([0, 1, -3, 60, -60, 1100, -1100, 2**40, -(2**40)], len(x))
+    out = np.empty_like(x)
+    scale(x, n, out)
+    assert_same_bits(out, np.ldexp(x, np.clip(n, -5000, 5000)), "ldexp")
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i4", "i1", "u8", "u1"])
+def test_shifts_and_divisors(dtype, rng):
+    limits = np.iinfo(dtype)
+    a = np.concatenate([[limits.max, limits.min], rng.integers(0, 100, 40)]).astype(dtype)
+    b = np.concatenate([[1, 7], rng.integers(0, 80, 40)]).astype(dtype)
+    if limits.min:
+        a[5::7], b[4::9] = -a[5::7], -1
+    for name, result in evaluate(["left_shift", "right_shift"], [a, b]).items():
+        assert_same_bits(result, getattr(np, name)(a, b), name)
+    a, b = a[2:] % 11, b[2:] % 13
+    for name, result in evaluate(["gcd", "lcm"], [a, b]).items():
+        assert_same_bits(result, getattr(np, name)(a, b), name)
+
+
+def test_float_power_is_at_least_float64():
+    x, y = np.array([2.0, 3.0], "f4"), np.array([0.5, -1.0], "f4")
+    result = evaluate(["float_power"], [x, y], F8)["float_power"]
+    np.testing.assert_allclose(result, np.float_power(x, y), rtol=1e-15)
+    assert NAMESPACE["float_power"] is not NAMESPACE["power"]
+
+
+@pytest.mark.parametrize("dtype", [F8, F4], ids=str)
+def test_expit_neither_overflows_nor_cancels(dtype, rng):
+    x = np.concatenate(
+        [rng.uniform(-750, 750, 500), rng.normal(size=500), [-np.inf, np.inf, np.nan, 0]]
+    ).astype(dtype)
+    exact = 1 / (1 + np.exp(-x.astype(np.longdouble)))
+    assert ulps(evaluate(["expit"], [x])["expit"], exact).max() <= 4
+
+
 def test_logaddexp(rng):
     a, b = np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
     a, b = np.concatenate([a, rng.uniform(0, 50, 300)]), np.concatenate([b, rng.uniform(0, 50, 300)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .intrinsics import accumulate, bits, integer, libm, memory, pairwise, parts, real
+from .intrinsics import accumulate, integer, libm, memory, pairwise, parts, real
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
 from .intrinsics.define import Kinds, Lowering, as_boolean, binary, on_values, real_part, unary
@@ -52,7 +52,6 @@ def _elementary() -> dict[str, Any]:
     table["power"] = binary(Kinds(_power, integer.power, _COMPLEX["power"]))
     table["sqrt"] = unary(Kinds(_llvm("sqrt"), None, _COMPLEX["sqrt"]))
     table["float_power"] = binary(Kinds(_power, None, _COMPLEX["power"], widest=True))
-    table["expit"] = unary(Kinds(_with_context(real.expit)))
     table["logaddexp"] = binary(Kinds(_with_context(real.logaddexp)))
     table["logaddexp2"] = binary(Kinds(_with_context(real.logaddexp2)))
     table["spacing"] = unary(Kinds(_with_context(real.spacing)))
@@ -82,14 +81,6 @@ def _arithmetic() -> dict[str, Any]:
     two_integers |= {"fmax": integer.maximum, "fmin": integer.minimum, "heaviside": None}
     table = {name: binary(Kinds(on_values(getattr(real, name)), two)) for name, two in two_integers.items()}
     table |= {
-        "gcd": binary(Kinds(None, integer.gcd)),
-        "lcm": binary(Kinds(None, integer.lcm)),
-        "left_shift": bits.shift(left=True),
-        "right_shift": bits.shift(left=False),
-        "ldexp": bits.ldexp,
-        "frexp_exponent": bits.frexp_exponent,
-        "frexp_mantissa": bits.frexp_mantissa,
-        "modf_fraction": bits.modf_fraction,
         "fmod": binary(Kinds(on_values(lambda b, x, y: b.frem(x, y)), integer.fmod)),
         "copysign": binary(Kinds(_llvm("copysign"))),
         "divide": binary(Kinds(on_values(lambda b, x, y: b.fdiv(x, y)), None, _COMPLEX["divide"])),

@@ -30,19 +30,22 @@ class Kinds:
         For integers (booleans count as int64), and for complex64 and complex128.
     returns
         Result type from the common argument type; the type itself where it is missing.
+    widest
+        Whether float32 and complex64 are computed, and returned, as float64 and complex128.
     """
 
-    real: Lowering
+    real: Lowering | None
     integer: Lowering | None = None
     complex: Lowering | None = None
     returns: Callable[[Any], Any] | None = None
+    widest: bool = False
 
     def choose(self, kind: Any) -> tuple[Any, Lowering | None]:
         """The type that the arguments are converted to, and the lowering for it."""
         if isinstance(kind, types.Complex):
-            return kind, self.complex
+            return (types.complex128 if self.widest else kind), self.complex
         if isinstance(kind, types.Float):
-            return kind, self.real
+            return (types.float64 if self.widest else kind), self.real
         if self.integer is None:
             return types.float64, self.real
         return (types.int64 if kind == types.boolean else kind), self.integer

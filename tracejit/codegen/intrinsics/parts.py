@@ -53,9 +53,12 @@ def _fraction(b: Any, x: Any) -> Any:
 
 
 def _expit(context: Any, b: Any, signature: Any, values: Any) -> Any:
+    """Of ``exp(x)`` and ``exp(-x)`` the small one, which does not overflow."""
     (x,) = values
     one = constant(x, 1.0)
-    return b.fdiv(one, b.fadd(one, c_call(b, context, "exp", b.fneg(x))))
+    small = c_call(b, context, "exp", b.fneg(llvm_call(b, "fabs", x)))
+    numerator = b.select(b.fcmp_ordered("<", x, constant(x, 0.0)), small, one)
+    return b.fdiv(numerator, b.fadd(one, small))
 
 
 @intrinsic
