@@ -6,6 +6,8 @@ import os
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# A failing test shows where in tracejit it failed.
+os.environ.setdefault("TRACEJIT_FULL_TRACEBACK", "1")
 
 import numpy as np
 import pytest

@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "tracejit"
 # A row may import what stands in the rows above it, and itself.  Names in one row do not know each other.
 ORDER = (
     ("errors",),
+    ("tracebacks",),
     ("ir",),
     ("ops",),
     ("frontend",),
@@ -22,6 +23,7 @@ ORDER = (
     ("codegen",),
     ("runtime",),
     ("pipeline",),
+    ("lowered",),
     ("api",),
     ("embed", "fields", "debug"),
     ("__init__",),

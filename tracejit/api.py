@@ -15,6 +15,7 @@ from tracejit.ir.tape import Tape
 from tracejit.lowered import Lowered
 from tracejit.passes import derivatives, jacobians
 from tracejit.pipeline import Transform, call, entry_for, trace_tape
+from tracejit.tracebacks import boundary, hide_own_frames
 
 __all__ = [
     "elementwise_grad",
@@ -43,8 +44,13 @@ class Transformed:
         self._function, self._transform = function, transform
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return call(self._function, self._transform, args, kwargs)
+        try:
+            return call(self._function, self._transform, args, kwargs)
+        except BaseException as error:
+            hide_own_frames(error)
+            raise
 
+    @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Return the compiled object for arguments of these shapes and dtypes; nothing is computed.
 
@@ -69,6 +75,7 @@ def _decorator(make: Callable[..., Any]) -> Callable[..., Any]:
     """Let ``make(f, **options)`` be written ``@make`` and ``@make(**options)`` too."""
 
     @functools.wraps(make)
+    @boundary
     def decorate(function: Function | None = None, *args: Any, **options: Any) -> Any:
         if function is None:
             return lambda f: make(f, *args, **options)
@@ -305,6 +312,7 @@ def hvp(function: Function, argnums: int = 0) -> Any:
     gradient = grad(function, argnums)
 
     @functools.wraps(function)
+    @boundary
     def product(*args: Any) -> Any:
         *points, vector = args
         chosen = range(len(points))[argnums]
@@ -317,6 +325,7 @@ def hvp(function: Function, argnums: int = 0) -> Any:
     return product
 
 
+@boundary
 def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Value, and derivative along a direction (forward mode).
 
@@ -354,6 +363,7 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     return call(function, transform, (*primals, *tangents), {})
 
 
+@boundary
 def vjp(function: Function, *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """Value, and the function that pulls cotangents back (reverse mode).
 
@@ -382,6 +392,7 @@ def vjp(function: Function, *primals: Any) -> tuple[Any, Callable[[Any], tuple[A
     value = call(function, _IDENTITY, primals, {})
     transform = Transform(derivatives.pulled_back, tuple(range(len(primals))), ("vjp",), extra=1)
 
+    @boundary
     def pull(cotangent: Any) -> tuple[Any, ...]:
         _check_like(value, cotangent, "cotangent")
         result: tuple[Any, ...] = call(function, transform, (*primals, cotangent), {})
@@ -479,6 +490,7 @@ def trace(function: Function) -> Callable[..., Tape]:
     """
 
     @functools.wraps(function)
+    @boundary
     def tape_of(*args: Any, **kwargs: Any) -> Tape:
         return trace_tape(function, args, kwargs)
 

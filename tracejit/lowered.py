@@ -8,6 +8,7 @@ from typing import Any
 from tracejit.ir.tape import Tape
 from tracejit.pipeline import Transform, call, compile_njit
 from tracejit.runtime.entry import Entry
+from tracejit.tracebacks import boundary
 
 __all__ = ["Lowered"]
 
@@ -31,6 +32,7 @@ class Lowered:
     def __init__(self, entry: Entry, function: Callable[..., Any], transform: Transform) -> None:
         self._entry, self._function, self._transform = entry, function, transform
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return call(self._function, self._transform, args, kwargs)
 

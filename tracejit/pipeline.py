@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,14 +21,24 @@ from tracejit.codegen.emit import Program, lower
 from tracejit.errors import RetraceWarning
 from tracejit.frontend.arguments import Call, arguments
 from tracejit.frontend.registry import operand
-from tracejit.frontend.trace import Static, SymbolTable, Traced, ZeroD, abstract, trace_nested, trace_root, with_symbols
+from tracejit.frontend.trace import (
+    Static,
+    SymbolTable,
+    Traced,
+    ZeroD,
+    abstract,
+    trace_nested,
+    trace_root,
+    with_symbols,
+)
 from tracejit.frontend.tracer import wrap
 from tracejit.ir.check import check
 from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.simplify import simplify
 from tracejit.runtime.compile import CompiledFunction, compile_function, compiled_count
-from tracejit.runtime.entry import Entry, GuardMismatch, Layouts, layout_of, native
+from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
+from tracejit.tracebacks import warn_user
 
 __all__ = ["Stats", "Transform", "call", "compile_njit", "entry_for", "interpret", "stats", "trace_tape"]
 
@@ -291,12 +300,11 @@ def _warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
     name = getattr(function, "__qualname__", repr(function))
     guards = entry.tape.guards
     where = f" The last decision on a traced value was {guards[-1].source}." if guards else ""
-    warnings.warn(
+    warn_user(
         f"{name} was traced {MAX_PATHS} times for one signature of its arguments.{where} Each Python branch on a traced "
         "value and each captured setting that changes is a trace of its own: use `np.where` for branches, or pass "
         "what changes as an array or a float.",
         RetraceWarning,
-        stacklevel=4,
     )
 
 

@@ -7,7 +7,6 @@ inputs of the compiled tape; inside another trace they are that trace's atoms.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from tracejit.passes.jvp import jvp
 from tracejit.passes.pointwise import mixing_equation
 from tracejit.passes.replay import replay
 from tracejit.passes.transpose import vjp
+from tracejit.tracebacks import warn_user
 
 __all__ = [
     "Built",
@@ -147,7 +147,7 @@ def _report_disconnected(group: Group, disconnected: str) -> None:
     if disconnected == "raise":
         raise DisconnectedError(message, hint='Pass `disconnected="zero"` to get zeros.')
     if disconnected == "warn":
-        warnings.warn(message, stacklevel=2)
+        warn_user(message)
 
 
 def zeros_for(aval: Aval) -> Atom:
