@@ -5,6 +5,7 @@ All but `ldexp` and the divisors are without branches, so that the loops around 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from llvmlite import ir
@@ -24,7 +25,7 @@ def _split(b: Any, x: Any) -> tuple[Any, Any]:
     width = BITS[type(x.type)]
     mantissa_bits, half = _FORMAT[width]
     whole = ir.IntType(width)
-    number = lambda value: ir.Constant(whole, value)  # noqa: E731
+    number = functools.partial(ir.Constant, whole)
     size = llvm_call(b, "fabs", x)
     subnormal = b.fcmp_ordered("<", size, constant(x, 2.0 ** (1 - half)))
     shift = mantissa_bits + 2
