@@ -1,0 +1,314 @@
+"""Schedule -> source: the text of one kernel, and what a caller must know to call it.
+
+The kernel takes inputs, constants and output arrays, and returns the scalar outputs and the values of the guards.  The
+text depends on what the tape holds only, never on identities, so that equal tapes give equal texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit.codegen.context import Context
+from tracejit.codegen.entry import entry_source
+from tracejit.codegen.loopnest import NestWriter
+from tracejit.codegen.nodes import Buffer, Memory
+from tracejit.codegen.text import Names, indented, literal, numeric, size_text
+from tracejit.errors import InternalError
+from tracejit.ir.aval import Shape
+from tracejit.ir.dims import Poly
+from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var, input_symbols
+from tracejit.ops.base import Opaque
+from tracejit.passes.access import loop_symbols
+from tracejit.passes.fusion import fuse
+from tracejit.passes.schedule import Call, Check, Fold, Nest, Schedule, Store
+
+__all__ = ["Argument", "Output", "Program", "lower"]
+
+_RESERVED = """np math range min max load store distinct where add_reassoc mul_reassoc place True False None complex kernel
+ValueError IndexError"""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One parameter of the kernel: an input or a constant.
+
+    Attributes
+    ----------
+    name : str
+    dtype : numpy.dtype
+        What the caller converts to (float16 to float32 and so on).
+    ndim : int or None
+        None for a scalar.
+    layout : str
+        "C" for C-contiguous, "A" for any strides.
+    shape : tuple of int or Poly
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    ndim: int | None
+    layout: str
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of the tape.
+
+    Attributes
+    ----------
+    kind : str
+        "array": the caller allocates it, C-contiguous, and passes it behind the inputs; "scalar": it is in the tuple that
+        the kernel returns.
+    position : int
+        Among the outputs of its kind.
+    dtype : numpy.dtype
+        Of the tape; the kernel computes in ``compute``.
+    compute : numpy.dtype
+    shape : tuple of int or Poly
+    """
+
+    kind: str
+    position: int
+    dtype: np.dtype[Any]
+    compute: np.dtype[Any]
+    shape: Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A kernel as text.
+
+    Attributes
+    ----------
+    name : str
+        Of the function that ``source`` defines.
+    source : str
+    entry : str
+        Source of ``<name>_entry``, which takes inputs and constants, checks that sizes and guards fit, allocates outputs,
+        calls the kernel and returns all outputs.  It finds the compiled kernel under ``name``.
+    inputs : tuple of Argument
+        Inputs, then constants.
+    outputs : tuple of Output
+    guards : int
+        How many values of guards follow the scalar outputs in the returned tuple.
+    functions : mapping of str to callable
+        Plain functions that the source calls; they must be compiled for it.
+    schedule : Schedule
+    """
+
+    name: str
+    source: str
+    entry: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Output, ...]
+    guards: int
+    functions: Mapping[str, Callable[..., Any]]
+    schedule: Schedule
+
+
+def lower(tape: Tape, layouts: tuple[str, ...], name: str = "kernel") -> Program:
+    """Return the program of a simplified tape.
+
+    Parameters
+    ----------
+    tape : Tape
+    layouts : tuple of str
+        "C" or "A" per input and constant (see `Argument`).
+    name : str
+        Wish for the name of the function.
+
+    Raises
+    ------
+    InternalError
+        If the tape holds an op that no loop form is known for.
+    """
+    schedule = fuse(tape, tuple(layout == "C" for layout in layouts))
+    return _Kernel(schedule, layouts, name).program()
+
+
+class _Kernel:
+    """Writes one kernel."""
+
+    def __init__(self, schedule: Schedule, layouts: tuple[str, ...], name: str) -> None:
+        self.schedule, self.tape = schedule, schedule.tape
+        names = Names({*_RESERVED.split(), *(s.name for s in loop_symbols(64)), *_called(self.tape)})
+        self.name = names.unique(name)
+        self.inputs = tuple(self._arguments(names, layouts))
+        sizes = {s: names.unique(s.name) for s in input_symbols(self.tape)}
+        self.context = Context(names, sizes, Memory({}, schedule.views, schedule.defs))
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self._function_names: dict[Callable[..., Any], str] = {}
+        self._add_inputs()
+        self.outputs, self._arrays = self._add_outputs()
+
+    def program(self) -> Program:
+        """Return the finished text with its description."""
+        body = [line for lines in self._steps() for line in lines]
+        parameters = ", ".join([*(a.name for a in self.inputs), *self._arrays])
+        head = [f"def {self.name}({parameters}):", *indented(self._docstring())]
+        sizes = [f"{self.context.sizes[s]} = {self._extent(*p)}" for s, p in input_symbols(self.tape).items()]
+        source = "\n".join([*head, *indented([*sizes, *self.context.preamble, *body]), ""])
+        entry = entry_source(self.name, self.tape, self.inputs, self.outputs, self.context.sizes)
+        return Program(
+            self.name,
+            source,
+            entry,
+            self.inputs,
+            self.outputs,
+            len(self.tape.guards),
+            self.functions,
+            self.schedule,
+        )
+
+    # --- parameters ---
+
+    def _arguments(self, names: Names, layouts: tuple[str, ...]) -> Iterator[Argument]:
+        atoms = [*self.tape.inputs, *(v for v, _ in self.tape.consts)]
+        for number, (var, layout) in enumerate(zip(atoms, layouts, strict=True)):
+            wish = var.name or ("x" if number < len(self.tape.inputs) else "constant")
+            name = names.unique(wish) if var.name else names.numbered(wish)
+            ndim = len(var.shape) or None
+            yield Argument(name, numeric(var.dtype), ndim, layout if ndim else "C", var.shape)
+
+    def _add_inputs(self) -> None:
+        atoms = [*self.tape.inputs, *(v for v, _ in self.tape.consts)]
+        for var, argument in zip(atoms, self.inputs, strict=True):
+            if argument.ndim is None:
+                self.context.scalars.define(var, argument.name)
+            else:
+                buffer = Buffer(argument.name, argument.name, var.shape, var.dtype, argument.layout == "C")
+                self.context.memory.buffers[var] = buffer
+
+    def _add_outputs(self) -> tuple[tuple[Output, ...], list[str]]:
+        outputs, arrays, scalars = [], [], 0
+        for atom, target in zip(self.tape.outputs, self.schedule.targets, strict=True):
+            compute = numeric(atom.dtype)
+            if target is None:
+                outputs.append(Output("scalar", scalars, atom.dtype, compute, ()))
+                scalars += 1
+                continue
+            outputs.append(Output("array", len(arrays), atom.dtype, compute, atom.shape))
+            array = self.context.names.numbered("out")
+            arrays.append(array)
+            handle = self.context.distinct(array)
+            self.context.memory.buffers[target] = Buffer(array, handle, target.shape, target.dtype, True)
+        return tuple(outputs), arrays
+
+    def _extent(self, number: int, axis: int) -> str:
+        return f"{self.inputs[number].name}.shape[{axis}]"
+
+    def _docstring(self) -> list[str]:
+        lines = dict.fromkeys(e.source for e in self.tape.eqns if e.source is not None)
+        shown = [f"{s.short}: {s.text}" if s.text else s.short for s in lines]
+        text = [line.replace("\\", "\\\\").replace('"""', "'''") for line in shown[:20]]
+        if not text:
+            return []
+        return ['"""Computes', "", *text, *(["..."] if len(shown) > 20 else []), '"""']
+
+    # --- steps ---
+
+    def _steps(self) -> list[list[str]]:
+        """Return the lines of each step, then those that compute the scalars and return."""
+        written: list[list[str]] = []
+        for number, step in enumerate(self.schedule.steps):
+            self.context.step = number
+            self._allocate(step)
+            lines = self._nest(step) if isinstance(step, Nest) else self._call(step.eqn)
+            written.append([*self.context.take_pending(), *lines])
+        self.context.step = len(written)
+        returned = [self._scalar(a) for a in self.tape.outputs if not a.shape]
+        returned += [self._scalar(g.var) for g in self.tape.guards]
+        comma = "," if len(returned) == 1 else ""
+        written.append([*self.context.take_pending(), f"return ({', '.join(returned)}{comma})"])
+        for buffer, last in self.context.used.items():
+            # A handle does not keep its array; this use of the array does.
+            place = len(written[last]) - (last == len(written) - 1)
+            written[last].insert(place, f"{buffer.array}.size  # {buffer.array} is needed until here")
+        return written
+
+    def _scalar(self, atom: Atom) -> str:
+        if isinstance(atom, Lit):
+            return literal(atom.value, atom.dtype)
+        node = self.context.scalars.value(atom, ())
+        self.context.flush()
+        return node.name
+
+    def _allocate(self, step: Nest | Call) -> None:
+        for var in _written(step):
+            if var in self.schedule.stored and var not in self.context.memory.buffers:
+                wish = var.name or self.context.names.numbered("array")
+                self.context.memory.buffers[var] = self.context.temporary(wish, var.shape, var.dtype)
+
+    def _nest(self, nest: Nest) -> list[str]:
+        lines = NestWriter(self.context, nest).lines()
+        return [*_comments(nest), *lines]
+
+    def _call(self, eqn: Eqn) -> list[str]:
+        op = eqn.op
+        if not isinstance(op, Opaque):
+            raise InternalError(f"No loop form is known for the op {op.name!r}.")
+        function, values = op.kernel(*(a.aval for a in eqn.operands), **eqn.params)
+        if function not in self._function_names:
+            name = self.context.names.unique(op.name)
+            self._function_names[function] = name
+            self.functions[name] = function
+        arrays = [self._array(a) for a in (*eqn.operands, *eqn.results)]
+        sizes = [self._parameter(v) for v in values]
+        where = [f"# {eqn.source.short}"] if eqn.source else []
+        return [*where, f"{self._function_names[function]}({', '.join([*arrays, *sizes])})"]
+
+    def _array(self, atom: Atom) -> str:
+        """Return the text of an operand in C-contiguous memory."""
+        if isinstance(atom, Lit) or (not atom.shape and atom not in self.context.memory.buffers):
+            buffer = self.context.temporary(self.context.names.numbered("array"), (), atom.dtype)
+            value = self._scalar(atom)
+            self.context.pending.append(f"store({buffer.name}, {value})")
+            return buffer.array
+        memory = self.schedule.views.get(atom, atom)
+        buffer = self.context.memory.buffers[memory]
+        if buffer in self.context.used:
+            self.context.used[buffer] = self.context.step
+        if buffer.shape == atom.shape:
+            return buffer.array
+        extents = ", ".join(size_text(d, self.context.sizes) for d in atom.shape)
+        return f"{buffer.array}.reshape(({extents},))"
+
+    def _parameter(self, value: Any) -> str:
+        if isinstance(value, Poly):
+            return size_text(value, self.context.sizes)
+        return literal(value, np.asarray(value).dtype)
+
+
+def _called(tape: Tape) -> set[str]:
+    """Return the names that the texts of the ops may call."""
+    texts = [str(v) for e in tape.eqns for v in vars(e.op).values() if isinstance(v, str)]
+    texts += [e.op.combine for e in tape.eqns if hasattr(e.op, "combine")]
+    return {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
+
+
+def _written(step: Nest | Call) -> list[Var]:
+    """Return the variables whose memory is first written in ``step``."""
+    if isinstance(step, Call):
+        return list(step.eqn.results)
+    found = []
+    for root in step.roots:
+        if isinstance(root, Store):
+            found.append(root.target)
+        elif isinstance(root, Fold):
+            found.extend(root.eqn.results)
+    return found
+
+
+def _comments(nest: Nest) -> list[str]:
+    """Return comments that name the source lines of what the nest computes."""
+    sources = {}
+    for root in nest.roots:
+        if not isinstance(root, Check) and root.eqn is not None and root.eqn.source is not None:
+            sources[root.eqn.source.short] = root.eqn.source.text
+    return [f"# {short}: {text}" if text else f"# {short}" for short, text in list(sources.items())[:3]]

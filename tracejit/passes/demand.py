@@ -1,0 +1,225 @@
+"""Which values get memory: a sweep from the outputs to the inputs.
+
+The rule that replaces a search: a value has memory if something must find it there (an output, an operand of an op that
+loops do not look into, the result of a fold), or if recomputing it would cost more than reading it back.  That is so
+
+* where it is read through several index maps (a stencil step) or in several passes over memory, and expensive;
+* where it is read in a space with more outer loops than its own (``row`` in ``x + sin(row)``): then even cheap work repeats.
+
+What a value costs depends on who reads it, hence the direction.  A chain of a hundred stencil steps is cut at each step,
+and its cost stays linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var
+from tracejit.ops.base import Opaque, Reduction
+from tracejit.ops.elementwise import Elementwise
+from tracejit.ops.indexing import Gather
+from tracejit.ops.indexing import Scatter as ScatterOp
+from tracejit.ops.linear import Iota
+from tracejit.ops.reduction import ArgReduction
+from tracejit.passes.access import (
+    Flat,
+    Index,
+    index_symbols,
+    is_pointwise,
+    keeps_order,
+    loop_symbols,
+    loops,
+    reads,
+)
+
+__all__ = ["Demands"]
+
+CHEAP = 4
+"""Work up to this cost is repeated inside an outer loop rather than stored: a load is not cheaper."""
+
+SEVERAL_MAPS = 24
+"""Total cost of recomputing a value at all places but one, above which it is stored instead."""
+
+SEVERAL_PASSES = 80
+"""The same for passes over memory that read a value at the same index; storing needs memory of full size here."""
+
+MOVED = 1
+"""Cost of an equation that is not elementwise: a load."""
+
+
+def _vars(atoms: tuple[Atom, ...]) -> Iterator[Var]:
+    return (a for a in atoms if isinstance(a, Var))
+
+
+def _is_whole(eqn: Eqn) -> bool:
+    """Return whether the results must be computed as a whole, and so have memory."""
+    return isinstance(eqn.op, Reduction | ArgReduction | Opaque | ScatterOp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    """An entry of a value is read at ``index`` in loops over ``ndim`` axes, in pass number ``level``."""
+
+    index: Index
+    ndim: int
+    level: int
+
+
+class Demands:
+    """Sweep from outputs to inputs: who reads each value, and so whether it is stored."""
+
+    def __init__(self, tape: Tape, contiguous: set[Var], arrays: set[Var]) -> None:
+        self.tape, self.arrays = tape, arrays
+        self.defs: dict[Var, Eqn] = {v: e for e in tape.eqns for v in e.results}
+        self.stored: set[Var] = set()
+        self.views: dict[Var, Var] = {}
+        self.copies: dict[Var, Var] = {}
+        self.live: set[Eqn] = set()
+        self.level: dict[Var, int] = {}
+        self.in_order: set[Var] = set(contiguous)
+        self._forward()
+        self._asked: dict[Var, dict[_Demand, None]] = {}
+        for atom in (*tape.outputs, *(g.var for g in tape.guards)):
+            self._need(atom)
+        for eqn in reversed(tape.eqns):
+            self._visit(eqn)
+
+    def memory(self, var: Var) -> Var:
+        """Return the stored variable that has the entries of ``var``: itself, what it is a view of, or a C copy."""
+        var = self.views.get(var, var)
+        return self.copies.get(var, var)
+
+    def _forward(self) -> None:
+        """Find the pass in which each value is known, and the values that can be read in C order."""
+        for eqn in self.tape.eqns:
+            level = max((self.level.get(a, 0) for a in _vars(eqn.operands)), default=0)
+            whole = _is_whole(eqn)
+            for var in eqn.results:
+                self.level[var] = level + whole
+                if whole or (self._passes_order(eqn) and all(self._orderly(a) for a in eqn.operands)):
+                    self.in_order.add(var)
+
+    @staticmethod
+    def _passes_order(eqn: Eqn) -> bool:
+        scalar = all(not a.shape for a in eqn.operands) and not isinstance(eqn.op, Iota)
+        return is_pointwise(eqn) or keeps_order(eqn) or scalar
+
+    def _orderly(self, atom: Atom) -> bool:
+        return not atom.shape or atom in self.in_order
+
+    def _need(self, atom: Atom) -> None:
+        """Ask for the whole of ``atom``: in memory if it is an array."""
+        if isinstance(atom, Lit):
+            return
+        if atom.shape and atom not in self.arrays:
+            self.stored.add(atom)
+        self._ask(atom, _Demand(loops(len(atom.shape)), len(atom.shape), self.level.get(atom, 0)))
+
+    def _need_in_order(self, atom: Atom) -> None:
+        """Ask for ``atom`` in C-contiguous memory."""
+        if isinstance(atom, Lit) or not atom.shape:
+            self._need(atom)
+            return
+        origin = atom
+        while origin in self.defs and keeps_order(self.defs[origin]) and origin not in self.stored:
+            operand = self.defs[origin].operands[0]
+            if isinstance(operand, Lit) or not operand.shape:
+                break
+            origin = operand
+        if origin is not atom:
+            self.views[atom] = origin
+        if origin in self.arrays and origin not in self.in_order:
+            self.copies.setdefault(origin, Var(origin.aval, origin.name))
+        self._need(origin)
+
+    def _ask(self, atom: Atom, demand: _Demand) -> None:
+        if isinstance(atom, Var):
+            self._asked.setdefault(atom, {})[demand] = None
+
+    def _visit(self, eqn: Eqn) -> None:
+        demands = {d: None for v in eqn.results for d in self._asked.get(v, ())}
+        if not demands:
+            return
+        self.live.add(eqn)
+        if _is_whole(eqn):
+            self.stored.update(v for v in eqn.results if v.shape or isinstance(eqn.op, Opaque))
+            self._visit_whole(eqn)
+            return
+        var = eqn.results[0]
+        if var.shape and (var in self.stored or self._worth_storing(var, list(demands))):
+            self.stored.add(var)
+            demands = {_Demand(loops(len(var.shape)), len(var.shape), self.level[var]): None}
+        for demand in demands:
+            self._pass_on(eqn, demand)
+
+    def _visit_whole(self, eqn: Eqn) -> None:
+        if isinstance(eqn.op, Opaque):
+            for atom in eqn.operands:
+                self._need_in_order(atom)
+            return
+        for atom in eqn.operands:
+            ndim = len(atom.shape)
+            self._ask(atom, _Demand(loops(ndim), ndim, self.level[eqn.results[0]] - 1))
+
+    def _pass_on(self, eqn: Eqn, demand: _Demand) -> None:
+        if is_pointwise(eqn):
+            for atom in eqn.operands:
+                self._ask(atom, demand if atom.shape else _Demand((), 0, demand.level))
+        elif isinstance(eqn.op, Gather):
+            self._pass_on_gather(eqn, demand)
+        elif eqn.operands:
+            for read in reads(eqn, demand.index):
+                atom = eqn.operands[read.operand]
+                if isinstance(read.index, Flat) and atom not in self.in_order:
+                    self._need_in_order(atom)
+                else:
+                    self._ask(atom, _Demand(read.index, demand.ndim, demand.level))
+
+    def _pass_on_gather(self, eqn: Eqn, demand: _Demand) -> None:
+        """The gathered operand is read at places that nobody knows: anything but a load of it is stored."""
+        x, *indices = eqn.operands
+        assert not isinstance(demand.index, Flat)
+        if isinstance(x, Var) and self._cost(x, MOVED) > MOVED:
+            self._need(x)
+        else:
+            self._ask(x, _Demand(loops(len(x.shape)), len(x.shape), demand.level))
+        rank = len(indices[0].shape)
+        for atom in indices:
+            self._ask(atom, _Demand(demand.index[:rank], demand.ndim, demand.level))
+
+    def _worth_storing(self, var: Var, demands: list[_Demand]) -> bool:
+        maps = len({d.index for d in demands})
+        passes = len({d.level for d in demands})
+        outer = any(_repeats(d) for d in demands)
+        if maps == passes == 1 and not outer:
+            return False
+        cost = self._cost(var, SEVERAL_PASSES + 1)
+        return (
+            (outer and cost > CHEAP)
+            or (maps - 1) * (cost - 1) > SEVERAL_MAPS
+            or (passes - 1) * (cost - 1) > SEVERAL_PASSES
+        )
+
+    def _cost(self, var: Var, limit: int) -> int:
+        """Return the cost of computing one entry of ``var`` from what is in memory; more than ``limit`` is not told apart."""
+        total, seen, todo = 0, {var}, [var]
+        while todo and total <= limit:
+            current = todo.pop()
+            eqn = self.defs.get(current)
+            if eqn is None or _is_whole(eqn) or (current in self.stored and current is not var):
+                total += MOVED
+                continue
+            total += eqn.op.cost if isinstance(eqn.op, Elementwise) else 0
+            fresh = [a for a in _vars(eqn.operands) if a.shape and a not in seen]
+            seen.update(fresh)
+            todo.extend(fresh)
+        return total
+
+
+def _repeats(demand: _Demand) -> bool:
+    """Return whether the same entries are read again for each iteration of some loop around the loops they depend on."""
+    symbols = loop_symbols(demand.ndim)
+    used = index_symbols(demand.index)
+    inside = [d for d, s in enumerate(symbols) if s in used]
+    return bool(inside) and len(inside) < inside[-1] + 1

@@ -1,0 +1,108 @@
+"""The schedule: what a tape becomes before it is written as loops.
+
+A schedule is a list of steps.  A `Nest` visits a space of indices once and does for each index what its roots say: store
+a value, fold it, scatter it.  A `Call` runs an op that loops do not look into.  Everything that is not a root has no
+memory; it is recomputed where it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tracejit.ir.aval import Shape
+from tracejit.ir.tape import Atom, Eqn, Tape, Var
+
+__all__ = ["Call", "Check", "Fold", "Nest", "Root", "Scatter", "Schedule", "Store"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Store:
+    """Put ``value`` into the memory of ``target``."""
+
+    target: Var
+    value: Atom
+    eqn: Eqn | None
+
+    @property
+    def space(self) -> Shape:
+        return self.target.shape
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fold:
+    """Reduce the operand of ``eqn`` over its axes."""
+
+    eqn: Eqn
+
+    @property
+    def space(self) -> Shape:
+        return self.eqn.operands[0].shape
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scatter:
+    """Write the entries of ``v`` to computed places of the result, which holds ``x`` already."""
+
+    eqn: Eqn
+
+    @property
+    def space(self) -> Shape:
+        return self.eqn.operands[1].shape
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Check:
+    """Find out whether one index operand of ``eqn`` leaves the axis it selects from."""
+
+    eqn: Eqn
+    operand: int
+
+    @property
+    def space(self) -> Shape:
+        return self.eqn.operands[self.operand].shape
+
+
+Root = Store | Fold | Scatter | Check
+
+
+@dataclass(eq=False, slots=True)
+class Nest:
+    """Loops over ``space``."""
+
+    space: Shape
+    roots: list[Root] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call:
+    """One equation, done as a whole on operands in memory."""
+
+    eqn: Eqn
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A tape as loop nests.
+
+    Attributes
+    ----------
+    tape : Tape
+    steps : list of Nest or Call
+        In an order in which memory is written before it is read.
+    stored : set of Var
+        The variables that have memory of their own, inputs and constants included.
+    views : dict
+        Variable -> the stored variable whose entries it has in the same order.
+    targets : tuple
+        Per output of the tape: the stored variable that the output is, or None for scalars.
+    defs : dict
+        Variable -> its equation.
+    """
+
+    tape: Tape
+    steps: list[Nest | Call]
+    stored: set[Var]
+    views: Mapping[Var, Var]
+    targets: tuple[Var | None, ...]
+    defs: Mapping[Var, Eqn]
