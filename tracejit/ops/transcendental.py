@@ -126,10 +126,17 @@ sech_squared: Elementwise = Elementwise(
     loops=np.cosh,
     cost=COST + 5,
 )
+
+
+def _logistic(x: Any) -> Any:
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, np.ones_like(small)) / (1 + small)
+
+
 # The logistic function; 1 - y would lose the digits of its upper tail.
 expit: Elementwise = Elementwise(
     "expit",
-    lambda x: np.reciprocal(1 + np.exp(-x)),
+    _logistic,
     "expit({0})",
     lambda y, x: mul(y, expit(neg(x))),
     loops=np.exp,
