@@ -36,7 +36,7 @@ from tracejit.ir.check import check
 from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.simplify import simplify
-from tracejit.runtime.compile import CompiledFunction, compile_function, compiled_count
+from tracejit.runtime.compile import ArgSpec, CompiledFunction, compile_function, compile_plain, compiled_count
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
 from tracejit.tracebacks import warn_user
 
@@ -256,7 +256,7 @@ def _build(
         out_tree=out_tree,
         arrays=arrays,
         written=tuple((number, n) for (number, _), n in zip(traced.written, written, strict=False)),
-        layouts=tuple(layout_of(native(v)) for v in values),
+        layouts=tuple(layout_of(native(v)) for v in (*values, *(array for _, array in tape.consts))),
         compile=_compile,
         forward=traced.tape,
     )
@@ -276,19 +276,33 @@ def _number(leaves: Sequence[Any]) -> tuple[list[Atom], tuple[int | Static, ...]
 
 
 def _compile(entry: Entry) -> tuple[Program, CompiledFunction]:
-    name = entry.name
-    program = lower(entry.tape, entry.layouts, name)
+    program = lower(entry.tape, entry.layouts, entry.name)
+    inputs = _input_types(program)
+    outputs = [ArgSpec(o.compute, len(o.shape), "C", True) for o in program.outputs if o.kind == "array"]
+    functions = {name: compile_plain(function) for name, function in program.functions.items()}
     with _lock:
         before = compiled_count()
-        compiled = compile_function(program.source, "kernel", program.signature)
+        compiled = compile_function(
+            program.source, program.name, (*inputs, *outputs), extra_namespace=functions
+        )
         stats.compiles += compiled_count() - before
     return program, compiled
 
 
+def _input_types(program: Program) -> tuple[ArgSpec, ...]:
+    return tuple(ArgSpec(a.dtype, a.ndim, "C" if a.layout == "C" else "A") for a in program.inputs)
+
+
 def compile_njit(entry: Entry) -> Callable[..., Any]:
     """Return the function for ``@njit`` code: it checks sizes, allocates the outputs and returns them as a tuple."""
-    program = entry.compiled[0]
-    return compile_function(program.source, "entry", program.inputs).function
+    program, kernel = entry.compiled
+    made = compile_function(
+        program.entry,
+        f"{program.name}_entry",
+        _input_types(program),
+        extra_namespace={program.name: kernel.function},
+    )
+    return made.function
 
 
 def verify(tape: Tape, stage: str) -> Tape:

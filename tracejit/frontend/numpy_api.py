@@ -8,9 +8,11 @@ from tracejit.frontend import (
     numpy_shapes,
     numpy_ufuncs,
 )
+from tracejit.frontend.numpy_creation import CREATORS
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS
 
 __all__ = [
+    "CREATORS",
     "FUNCTIONS",
     "UFUNCS",
     "numpy_contractions",

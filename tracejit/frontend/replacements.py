@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.numpy_creation import CREATORS
+from tracejit.frontend.numpy_api import CREATORS
 from tracejit.frontend.registry import is_traced
 from tracejit.frontend.tracer import TracedArray, wrap
 from tracejit.ir.tape import Atom

@@ -17,8 +17,7 @@ from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreErr
 from tracejit.frontend import symbolic
 from tracejit.frontend.concrete import guard
 from tracejit.frontend.indexing import index, update
-from tracejit.frontend.numpy_api import FUNCTIONS, UFUNCS
-from tracejit.frontend.registry import operand, unsupported
+from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
 from tracejit.frontend.views import Path, follow, is_basic, path_between, put

@@ -122,6 +122,17 @@ def compile_function(
     return found
 
 
+_inlined: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def compile_plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a plain function for use in generated sources; its loops are compiled with theirs."""
+    with _lock:
+        if function not in _inlined:
+            _inlined[function] = _numba().njit(error_model="numpy", nogil=True)(function)
+        return _inlined[function]
+
+
 def _compile(
     source: str, name: str, signature: tuple[ArgSpec, ...], extra: dict[str, object]
 ) -> CompiledFunction:

@@ -136,22 +136,24 @@ class Entry:
         """Return the tape's outputs on gathered inputs; raise `GuardMismatch` if Python would have gone another way."""
         program, compiled = self.compiled
         arrays = [
-            np.empty(tuple(dims.evaluate(d, sizes) for d in spec.shape), spec.dtype)
-            for spec in program.outputs
-            if spec.position is None
+            np.empty(tuple(dims.evaluate(d, sizes) for d in output.shape), output.compute)
+            for output in program.outputs
+            if output.kind == "array"
         ]
-        inputs = [v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in values]
+        inputs = [v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in (*values, *self._consts())]
         try:
-            scalars = compiled.function(*inputs, *program.consts, *arrays)
+            scalars = compiled.function(*inputs, *arrays)
         except IndexError:
             self._check(self._interpreted_guards(values, sizes))
             raise
         count = len(program.outputs) - len(arrays)
         self._check(scalars[count:])
-        filled = iter(arrays)
         return [
-            next(filled) if s.position is None else s.dtype.type(scalars[s.position]) for s in program.outputs
+            arrays[o.position] if o.kind == "array" else o.dtype.type(scalars[o.position]) for o in program.outputs
         ]
+
+    def _consts(self) -> list[Any]:
+        return [native(array) for _, array in self.tape.consts]
 
     def interpret(self, values: Sequence[Any], sizes: Sizes) -> list[Any]:
         """Return the tape's outputs as NumPy computes them."""
