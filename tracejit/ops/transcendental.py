@@ -140,6 +140,7 @@ expit: Elementwise = Elementwise(
     "expit({0})",
     lambda y, x: mul(y, expit(neg(x))),
     loops=np.exp,
+    real_only=True,
     cost=COST + 5,
 )
 
