@@ -1,9 +1,12 @@
 """All traced meanings of NumPy functions; importing this module fills the registry."""
 
 from tracejit.frontend import (
-    numpy_contractions,
     numpy_creation,
+    numpy_diagonals,
     numpy_elementwise,
+    numpy_joining,
+    numpy_moving,
+    numpy_padding,
     numpy_reductions,
     numpy_shapes,
     numpy_ufuncs,
@@ -15,9 +18,12 @@ __all__ = [
     "CREATORS",
     "FUNCTIONS",
     "UFUNCS",
-    "numpy_contractions",
     "numpy_creation",
+    "numpy_diagonals",
     "numpy_elementwise",
+    "numpy_joining",
+    "numpy_moving",
+    "numpy_padding",
     "numpy_reductions",
     "numpy_shapes",
     "numpy_ufuncs",
