@@ -1,4 +1,6 @@
-"""What a function reads besides its arguments is seen, lifted or guarded; nothing of the caller's is changed."""
+"""What a function reads besides its arguments is seen, lifted or guarded; nothing of the caller's is
+changed.
+"""
 
 import abc
 import contextlib
@@ -85,12 +87,20 @@ class Run:
         return [read.path for read in self.reads.reads if read.kind == "static"]
 
     @property
+    def fresh(self) -> list[Any]:
+        found = self.reads.current()
+        assert found is not None
+        return found
+
+    @property
     def written(self) -> dict[str, Any]:
         return {write.path: write.value for write in self.environment.written()}
 
     @property
     def valid(self) -> bool:
-        return self.reads.still_valid()
+        valid = self.reads.still_valid()
+        assert valid is (self.reads.first_changed() is None)
+        return valid
 
 
 def is_lifted(value: Any) -> bool:
@@ -108,14 +118,14 @@ def test_globals_are_read_by_what_they_are() -> None:
     assert (n, flag, shape) == (4, True, (2, 3))
     assert run.numbers == run.lift.lifted == ["global K", "global W"]
     assert {"global N", "global FLAG", "global SHAPE"} <= set(run.guards)
-    assert run.reads.values()[1] is W
+    assert run.fresh[1] is W
 
 
 def test_numbers_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(lambda: K * W)
     monkeypatch.setitem(globals(), "K", 5.0)
     assert run.valid
-    assert run.reads.values()[0] == 5.0
+    assert run.fresh[0] == 5.0
     monkeypatch.setitem(globals(), "K", 5)  # an int is a size or an exponent: another trace
     assert not run.valid
     monkeypatch.setitem(globals(), "K", "text")
@@ -198,7 +208,7 @@ def test_unknown_names() -> None:
 
 
 def set_global() -> float:
-    global K
+    global K  # noqa: PLW0603
     before = K
     K = K + 1.0
     return before + K
@@ -272,7 +282,7 @@ def test_imports_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_lifted(k)
     assert run.numbers == ["user_config.K"]
     module.K = 3.5  # type: ignore[attr-defined]
-    assert run.reads.values() == [3.5]
+    assert run.fresh == [3.5]
 
 
 # Closures
@@ -287,7 +297,7 @@ def test_closures() -> None:
     k = 9.0
     w += 1
     assert run.valid
-    assert sorted(map(np.sum, run.reads.values())) == [4.0, 9.0]
+    assert sorted(map(np.sum, run.fresh)) == [4.0, 9.0]
     n = 4
     assert not run.valid
 
@@ -312,7 +322,7 @@ def test_recursion() -> None:
 
 def test_empty_cells() -> None:
     def function(use: bool) -> Any:
-        return later if use else 1
+        return later if use else 1  # noqa: F821
 
     assert Run(function, False).result == 1
     with pytest.raises(NameError, match="later"):
@@ -378,7 +388,7 @@ def test_function_attributes() -> None:
         return helper.k  # type: ignore[attr-defined]
 
     helper.k, helper.calls = 2.0, 0  # type: ignore[attr-defined]
-    run = Run(lambda: helper())
+    run = Run(lambda: (helper(),)[0])
     assert is_lifted(run.result)
     assert helper.calls == 0  # type: ignore[attr-defined]
     assert run.written == {"helper.calls": 1}
@@ -470,7 +480,7 @@ def test_partials() -> None:
     assert list(map(is_lifted, run.result)) == [True, True, False]
     assert run.numbers == ["partial.args[0]", "partial.keywords['k']"]
     inner = functools.partial(read_k)
-    assert is_lifted(Run(lambda: inner()).result)
+    assert is_lifted(Run(lambda: (inner(),)).result[0])
 
 
 class Model:
@@ -540,7 +550,7 @@ def test_methods_and_callable_objects() -> None:
         assert set(run.numbers) == {"self.dt", "Model.scale", "global K"}
     model.dt = 0.25
     assert run.valid
-    assert 0.25 in run.reads.values()
+    assert 0.25 in run.fresh
 
 
 def test_builtin_callables_are_returned_as_they_are() -> None:
@@ -565,7 +575,7 @@ def test_attributes() -> None:
     m.dt = 1.5
     m.parts[1].weight = 4.0
     assert run.valid
-    assert [np.sum(value) for value in run.reads.values()] == [1.5, 3.0, 4.0, 5.0]
+    assert [np.sum(value) for value in run.fresh] == [1.5, 3.0, 4.0, 5.0]
     m.name = "other"
     assert run.reads.first_changed().path == "m.name"  # type: ignore[union-attr]
 
@@ -575,7 +585,7 @@ def test_an_object_of_the_same_class_may_take_the_place() -> None:
     run = Run(lambda: m.step(1.0))
     m = Model(0.75)
     assert run.valid
-    assert 0.75 in run.reads.values()
+    assert 0.75 in run.fresh
     m = Finer(0.75)
     assert not run.valid
     m = None  # type: ignore[assignment]
@@ -629,7 +639,7 @@ def test_class_attributes_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None
     assert run.result[1:] == (("Model", 10.0), 3.0)
     monkeypatch.setattr(Model, "scale", 20.0)
     assert run.valid
-    assert 20.0 in run.reads.values()
+    assert 20.0 in run.fresh
     monkeypatch.setattr(Model, "static", lambda: 1.0)
     assert not run.valid
 
@@ -649,7 +659,7 @@ def test_methods_are_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stores_into_objects_stay_inside() -> None:
     m = Finer(0.5)
-    m.half  # noqa: B018
+    m.half
     before = dict(vars(m))
 
     def function() -> Any:
@@ -800,7 +810,7 @@ class Registered(metaclass=Registry):
         return K
 
 
-class Derived(Registered, Generic[TypeVar("T")]):  # noqa: UP046
+class Derived(Registered, Generic[TypeVar("T")]):
     pass
 
 
@@ -892,7 +902,7 @@ def test_slots() -> None:
     assert run.written == {"s.c": 1}
     s.a = 5.0
     assert run.valid
-    assert 5.0 in run.reads.values()
+    assert 5.0 in run.fresh
     s.b = 1
     assert not run.valid
 
@@ -945,7 +955,7 @@ def test_dataclasses() -> None:
     assert structure == flatten(State(np.zeros(2)))[1]
     config = Config(4.0)
     assert run.valid
-    assert 4.0 in run.reads.values()
+    assert 4.0 in run.fresh
 
 
 def test_copies_of_captured_objects() -> None:
@@ -995,7 +1005,7 @@ def test_classes_with_their_own_attribute_access() -> None:
     assert run.valid
     a["k"] = 5.0
     assert run.valid
-    assert 5.0 in run.reads.values()
+    assert 5.0 in run.fresh
     s.append(1.0)
     assert not run.valid
 
@@ -1008,7 +1018,7 @@ def test_namespaces() -> None:
     assert run.numbers == ["p.k", "p.inner.w"]
     p = types.SimpleNamespace(k=3.0, n=3, inner=p.inner)
     assert run.valid
-    assert run.reads.values()[0] == 3.0
+    assert run.fresh[0] == 3.0
 
 
 class Color(enum.Enum):
@@ -1074,8 +1084,8 @@ def test_containers_are_presented_as_copies() -> None:
         lambda: PARAMS.pop("k"),
         lambda: COEFFICIENTS.append(1.0),
         lambda: NAMES.append("c"),
-        lambda: NAMES.reverse(),
-        lambda: NESTED["layers"].pop(),
+        lambda: NAMES.reverse(),  # noqa: PLW0108
+        lambda: NESTED["layers"].pop(),  # noqa: PLW0108
         lambda: NESTED["layers"].__setitem__(0, (np.ones(2), 0.5, 1)),
         lambda: NESTED["layers"].__setitem__(0, [np.ones(2), 0.5]),
     ],
@@ -1087,7 +1097,7 @@ def test_structures_are_guards(monkeypatch: pytest.MonkeyPatch, change: Any) -> 
     COEFFICIENTS[0] = 9.0
     NESTED["layers"][0] = (np.full(2, 7.0), 0.25)
     assert run.valid
-    fresh = dict(zip(run.numbers, run.reads.values(), strict=True))
+    fresh = dict(zip(run.numbers, run.fresh, strict=True))
     assert fresh["COEFFICIENTS[0]"] == 9.0
     assert fresh["NESTED['layers'][0][0]"].tolist() == [7.0, 7.0]
     change()
@@ -1195,7 +1205,7 @@ FLAG = "on"
 def scale(x):
     return K * x
 def store():
-    global K
+    global K  # noqa: PLW0603
     K = 8.0
 class Thing:
     def value(self):
@@ -1290,7 +1300,7 @@ def test_nothing_is_kept_alive() -> None:
 
     thing = Big()
     thing.k = 1.0  # type: ignore[attr-defined]
-    run = Run(lambda: thing.value())
+    run = Run(lambda: (thing.value(),))
     probe = run.environment.present(thing, Origin.constant("thing", thing))
     kind = type(probe)
     count = sum(issubclass(cls, Big) for cls in object.__subclasses__())
@@ -1329,7 +1339,7 @@ def test_threads() -> None:
             for _ in range(20):
                 run = Run(function, x)
                 assert run.result == (30.0 * x, x, x, 4.0)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             failures.append(error)
             barrier.abort()
 

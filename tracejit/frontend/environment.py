@@ -1,18 +1,16 @@
 """Run a user's function so that what it reads besides its arguments is seen.
 
-Closure cells, globals, defaults, attributes of captured objects and the entries of captured containers reach the
-function as it would find them by itself, except that numbers and arrays are *lifted* (the tracer supplies how), and
-that some objects, ``np.zeros`` say, are *replaced* by what works on traced values.  Nothing outside is changed:
-functions, classes and objects of the user's are presented as shadows (see `shadow` and `shadow_classes`), and what
-the user's code stores lands in these.
+Closure cells, globals, defaults, attributes of captured objects and the entries of captured containers
+reach the function as it would find them by itself, except that numbers and arrays are *lifted* (the
+tracer says how), and that some objects, ``np.zeros`` say, are *replaced* by what works on traced
+values. Nothing outside is changed: functions, classes, objects and containers of the user's are
+presented as shadows, and what the user's code stores lands in these.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import functools
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
@@ -20,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.pytree import is_namedtuple
+from tracejit.frontend.reads import Origin, Read, Reads
 from tracejit.frontend.registry import is_traced
-from tracejit.frontend.reads import Origin, Read, Reads, shape_test
 from tracejit.frontend.shadow import (
     LRU_CACHE,
     ShadowGlobals,
@@ -32,7 +29,9 @@ from tracejit.frontend.shadow import (
     shadow_function,
     shadow_module,
 )
-from tracejit.frontend.shadow_classes import CannotShadow, Instance, can_shadow, shadow_class, shadow_instance
+from tracejit.frontend.shadow_classes import CannotShadow, can_shadow, shadow_class
+from tracejit.frontend.shadow_containers import is_copied, shadow_container
+from tracejit.frontend.shadow_instances import Instance, shadow_instance
 from tracejit.frontend.values import (
     MISSING,
     changes_unseen,
@@ -40,7 +39,6 @@ from tracejit.frontend.values import (
     is_library,
     is_numeric,
     is_user_class,
-    same,
 )
 
 __all__ = ["Environment", "Read", "Reads", "Write", "shadow"]
@@ -122,11 +120,14 @@ class Environment:
             return self.replace[id(function)]
         if self._made_here(function):
             return function
-        name = "self" if can_shadow(type(function)) else getattr(function, "__name__", type(function).__name__)
+        name = (
+            "self" if can_shadow(type(function)) else getattr(function, "__name__", type(function).__name__)
+        )
         origin = Origin.constant(name, function)
         if isinstance(function, FunctionType) and not is_dispatcher(function):
             self.reads.function(origin, function)
-            return self._shadows[id(function)][1] if id(function) in self._shadows else shadow_function(self, function, top=True)
+            known = self._shadows.get(id(function))
+            return known[1] if known else shadow_function(self, function, top=True)
         if isinstance(function, MethodType):
             owner = self.present(function.__self__, Origin.constant("self", function.__self__))
             return MethodType(self.shadow(function.__func__), owner)
@@ -140,7 +141,7 @@ class Environment:
         if isinstance(function, (FunctionType, MethodType)):
             code = getattr(function, "__func__", function)
         else:
-            code = getattr(type(function), "__call__", None)
+            code = type(function).__call__ if callable(function) else None
         names = getattr(code, "__globals__", None)
         return isinstance(names, ShadowGlobals) and names.environment is self
 
@@ -153,7 +154,7 @@ class Environment:
             return value  # belongs to this trace or to one around it
         if is_numeric(value):
             lifted = self.lift(value, origin.path)
-            self.reads.number(origin, value)
+            self.reads.number(origin)
             return lifted
         if is_constant(value):
             self.reads.equality(origin, value)
@@ -163,12 +164,7 @@ class Environment:
             return self._shadows[id(value)][1]
         if isinstance(value, _CODE):
             return self._code(value, origin)
-        cls = type(value)
-        if cls is tuple or is_namedtuple(cls):
-            return self._tuple(value, origin)
-        if cls in _SETS:
-            return self._set(value, origin)
-        return self._container(value, origin) if cls in _CONTAINERS else self._instance(value, origin)
+        return shadow_container(self, value, origin) if is_copied(value) else self._instance(value, origin)
 
     def original(self, value: Any) -> Any:
         """Return the user's object that a shadow stands for; any other value as it is."""
@@ -180,53 +176,8 @@ class Environment:
         """Return what the user's code has stored outside of its own variables."""
         return [write for tracked in self._tracked for write in tracked.writes()]
 
-    # Containers: copies with presented entries
-
-    def _tuple(self, value: tuple[Any, ...], origin: Origin) -> Any:
-        self.reads.guard(origin, value, shape_test(value))
-        items = [self.present(item, origin.item(index)) for index, item in enumerate(value)]
-        cls = type(value)
-        return tuple.__new__(self.shadow_class(cls) if can_shadow(cls) else cls, items)
-
-    def _set(self, value: Any, origin: Origin) -> Any:
-        made = copy.copy(value)
-        self.remember(value, made, origin)
-        self.reads.structure(origin, value, functools.partial(same, copy.copy(value)))
-        self.track(lambda _: origin.path, value, lambda: dict.fromkeys(made))
-        if not all(is_constant(item) or is_numeric(item) for item in value):
-            self.reads.opaque[origin.path] = type(value).__name__
-        return made
-
-    def _container(self, value: Any, origin: Origin) -> Any:
-        made = copy.copy(value)  # of the same type, length limit and default factory
-        self.remember(value, made, origin)
-        if isinstance(value, dict):
-            self._fill_dict(value, made, origin)
-        elif all(map(is_constant, value)):
-            self.reads.structure(origin, value, functools.partial(same, copy.copy(value)))
-        else:
-            self.reads.structure(origin, value, shape_test(value))
-            for index, item in enumerate(value):
-                made[index] = self.present(item, origin.item(index))
-        self.track(lambda key: f"{origin.text}[{key!r}]", value, lambda: _entries(made))
-        return made
-
-    def _fill_dict(self, value: dict[Any, Any], made: dict[Any, Any], origin: Origin) -> None:
-        if isinstance(made, defaultdict) and made.default_factory is not None:
-            factory = origin.attribute("default_factory")
-            made.default_factory = self.present(made.default_factory, factory)
-        if type(value) is dict and all(map(is_constant, value.values())) and all(map(is_constant, value)):
-            self.reads.structure(origin, value, functools.partial(same, dict(value)))
-            return
-        self.reads.structure(origin, value, shape_test(value))
-        made.clear()
-        for key, item in value.items():
-            plain = is_constant(key) or is_numeric(key)
-            shown = key if plain else self.present(key, Origin.constant(f"a key of {origin.text}", key))
-            made[shown] = self.present(item, origin.item(key))
-
     def present_fixed(self, value: Any, origin: Origin, top: bool) -> Any:
-        """Present a default or an argument of a partial: a number cannot change there, the object is guarded."""
+        """Present a default or an argument of a partial: numbers cannot change there, since it is guarded."""
         if not top and isinstance(value, (float, complex, np.generic)):
             return value
         return self.present(value, origin)
@@ -361,12 +312,6 @@ def _contents(cell: CellType) -> Any:
         return MISSING
 
 
-def _entries(value: Any) -> dict[Any, Any]:
-    return dict(value) if isinstance(value, dict) else dict(enumerate(value))
-
-
-_SETS = (set, frozenset)
-_CONTAINERS = (list, dict, OrderedDict, defaultdict, deque)
 _CODE = (FunctionType, MethodType, ModuleType, type, functools.partial, LRU_CACHE)
 
 # Classes of libraries whose instances only hold what the user puts there.

@@ -1,9 +1,9 @@
 """What a function read besides its arguments while it was traced, and how to read it again.
 
-Each `Read` knows the path on which the function found a value.  A later call reads the numbers on the same paths
-and passes them in; everything else that was read is compared, and the trace is used again only if nothing differs.
-Paths are followed anew: ``self.state.u`` is found although ``self.state`` is another object by now, if that is of
-the same class.
+Each `Read` knows the path on which the function found a value. A later call reads the numbers on the
+same paths and passes them in; everything else that was read is compared, and the trace is used again
+only if nothing differs. Paths are followed anew: ``self.state.u`` is found although ``self.state`` is
+another object by now, if that is of the same class.
 """
 
 from __future__ import annotations
@@ -23,14 +23,7 @@ Getter = Callable[[], Any]
 Test = Callable[[Any], bool]
 
 # How a path fails that leads nowhere any more: attribute, key or index gone, another type, an emptied cell.
-_GONE = (AttributeError, LookupError, TypeError, ValueError)
-
-
-def _fetch(get: Getter) -> Any:
-    try:
-        return get()
-    except _GONE:
-        return MISSING
+GONE = (AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +90,11 @@ class Read:
     path
         For the user: ``global K``, ``closure c of f``, ``m.a``.
     get
-        Reads the value anew; returns `MISSING`, or raises a lookup error, if the path leads nowhere any more.
+        Reads the value anew; returns `MISSING`, or raises one of `GONE`, if the path leads nowhere any more.
     kind
         ``"numeric"``: the value is an input of the tape.  ``"static"``: the tape holds for such a value only.
     value
-        What was read while tracing.
+        What was read while tracing; `MISSING` for numbers, whose arrays are not to be kept alive.
     holds
         Whether the tape holds for a value read anew.
     """
@@ -113,8 +106,11 @@ class Read:
     holds: Test
 
     def still_valid(self) -> bool:
-        """Return whether the tape holds for what is found on the path now (for numbers: that it is a number)."""
-        return self.holds(_fetch(self.get))
+        """Return whether the tape holds for what the path leads to now (for a number: any number)."""
+        try:
+            return self.holds(self.get())
+        except GONE:
+            return False
 
 
 def _unchanged_function(function: FunctionType) -> Test:
@@ -147,28 +143,44 @@ class Reads:
 
     reads: list[Read] = field(default_factory=list)
     opaque: dict[str, str] = field(default_factory=dict)
-    _separate: list[Getter] = field(default_factory=list)
+    _separate: dict[type, list[Getter]] = field(default_factory=dict)
+    _steps: list[tuple[Getter, Test, bool]] = field(default_factory=list)
 
     @property
     def numeric(self) -> list[Read]:
-        """The reads that are inputs of the tape."""
+        """The reads that are inputs of the tape, in the order of lifting."""
         return [read for read in self.reads if read.kind == "numeric"]
 
-    def values(self) -> list[Any]:
-        """Return the present values of the numeric reads (call `still_valid` first)."""
-        return [read.get() for read in self.numeric]
+    def current(self) -> list[Any] | None:
+        """Return the present values of the numeric reads, or None if the trace does not hold any more.
+
+        This is the way of every call, so each path is followed once.
+        """
+        if len(self._steps) < len(self.reads):  # in the first call; threads may do so at once
+            self._steps = [(read.get, read.holds, read.kind == "numeric") for read in self.reads]
+        found = []
+        try:
+            for get, holds, numeric in self._steps:
+                value = get()
+                if not holds(value):
+                    return None
+                if numeric:
+                    found.append(value)
+        except GONE:
+            return None
+        return found
 
     def still_valid(self) -> bool:
         """Return whether the trace holds for what stands on all the paths now."""
-        return self.first_changed() is None
+        return self.current() is not None
 
     def first_changed(self) -> Read | None:
         """Return the first read for whose present value the trace does not hold, if there is one."""
         return next((read for read in self.reads if not read.still_valid()), None)
 
-    def number(self, origin: Origin, value: Any) -> None:
+    def number(self, origin: Origin) -> None:
         """Record a number or array, read anew at each call."""
-        self.reads.append(Read(origin.path, origin.get, "numeric", value, is_numeric))
+        self.reads.append(Read(origin.path, origin.get, "numeric", MISSING, is_numeric))
 
     def guard(self, origin: Origin, value: Any, holds: Test) -> None:
         """Record a value for which the trace holds as long as ``holds`` is true of it."""
@@ -193,7 +205,7 @@ class Reads:
     def structure(self, origin: Origin, value: Any, holds: Test) -> None:
         """Record a mutable object whose parts are read one by one, and which is no other's alias."""
         self.guard(origin, value, holds)
-        separate = self._separate
+        separate = self._separate.setdefault(type(value), [])
         separate.append(origin.get)
         if len(separate) == 2:
             # Objects that were several are not to be one now: a write into the one would show in the other.
@@ -213,7 +225,7 @@ class Reads:
 
 
 def shape_test(value: Collection[Any]) -> Test:
-    """Return the test that a container has the same type and keys (for sequences: length) as ``value`` has now."""
+    """Return the test that a container has the type and the keys or length that ``value`` has now."""
     cls = type(value)
     if isinstance(value, dict):
         keys = list(value)

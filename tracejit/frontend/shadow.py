@@ -1,19 +1,21 @@
 """Functions, globals and modules as the user's code sees them while it is traced.
 
-A shadow of a function has the same code object, so that tracebacks, debuggers and coverage show the user's lines,
-but other globals and other closure cells.  Nothing of the original is touched.
+A shadow of a function has the same code object, so that tracebacks, debuggers and coverage show the
+user's lines, but other globals and other closure cells. Nothing of the original is touched.
 
-Its globals are a dict that is still empty.  A name that is looked up is fetched from the module, presented (numbers
-as traced values, functions as shadows) and kept; a name that is stored stays here.  Two facts about CPython (seen in
-3.11 to 3.13) make that complete.  ``LOAD_GLOBAL`` respects ``__missing__`` of a dict that is not exactly a dict.
-``LOAD_NAME``, in the bodies of classes, does not, but then asks the builtins, which are such a dict too.
-Functions and classes defined by traced code get the same globals from its frame.
+Its globals are a dict that is still empty. A name that is looked up is fetched from the module,
+presented (numbers as traced values, functions as shadows) and kept; a name that is stored stays here.
+Two facts about CPython (seen in 3.11 to 3.13) make that complete. ``LOAD_GLOBAL`` respects
+``__missing__`` of a dict that is not exactly a dict. ``LOAD_NAME``, in the bodies of classes, does not,
+but then asks the builtins, which are such a dict too. Functions and classes defined by traced code get
+the same globals from its frame.
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
+import sys
 import types
 from collections.abc import Callable, Mapping
 from types import CellType, FunctionType, ModuleType
@@ -38,9 +40,9 @@ __all__ = [
 LRU_CACHE = type(functools.lru_cache(lambda: None))
 
 # Python 3.14 computes annotations when they are asked for, and not all of them can be computed.
-_ANNOTATIONS = "__annotate__" if hasattr(FunctionType, "__annotate__") else "__annotations__"
+_ANNOTATIONS = "__annotate__" if sys.version_info >= (3, 14) else "__annotations__"
 _COPIED = ["__qualname__", "__doc__", "__module__", _ANNOTATIONS]
-if hasattr(FunctionType, "__type_params__"):
+if sys.version_info >= (3, 12):
     _COPIED.append("__type_params__")
 
 # What the interpreter itself, or the warnings module, keeps among the globals.
@@ -89,7 +91,9 @@ class ShadowGlobals(dict[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """As of a dict, for code that asks ``globals()``."""
-        return self[name] if name in self else default
+        if name not in self:
+            return default
+        return self[name]
 
     def importer(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0

@@ -1,41 +1,34 @@
-"""Classes and their instances as the user's code sees them while it is traced.
+"""Classes as the user's code sees them while it is traced.
 
-A shadow of a class is rebuilt from its namespace, with methods that run in the shadow environment, and mirrors its
-bases: the shadow of ``C(B)`` derives from the shadow of ``B``, so that ``super()`` stays among shadows.  The
-user's classes come last in its method resolution order, behind ``object``, where nothing is ever looked up in them:
-that makes ``isinstance`` and ``issubclass`` true, also for library code such as ``functools.singledispatch``.
-They are not told of it (``__subclasses__()``, ``__init_subclass__`` and ``__set_name__`` notice nothing), except
-classes with ``__slots__``, whose shadow must have the same layout and is a true subclass.
-
-A shadow of an instance is empty at first; an attribute is fetched from the user's object, presented and kept when it
-is read.  What the user's code stores stays in the shadow.
+A shadow of a class is rebuilt from its namespace, with methods that run in the shadow environment, and
+mirrors its bases: the shadow of ``C(B)`` derives from the shadow of ``B``, so that ``super()`` stays
+among shadows. The user's classes come last in its method resolution order, behind ``object``, where
+nothing is ever looked up in them: that makes ``isinstance`` and ``issubclass`` true, also for library
+code like ``functools.singledispatch``. They are not told of it: ``__subclasses__()``,
+``__init_subclass__`` and ``__set_name__`` notice nothing. Only a class with ``__slots__``, whose shadow
+must have the same layout, gets it as a true subclass.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
-import types
-from collections import OrderedDict, defaultdict
+import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from types import FunctionType, MemberDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tracejit.frontend.pytree import ORIGINAL, is_namedtuple
-from tracejit.frontend.reads import Origin, shape_test
-from tracejit.frontend.values import HEAP_TYPE, MISSING, is_user_class, is_user_function
+from tracejit.frontend.reads import Origin
+from tracejit.frontend.values import MISSING, is_user_class, is_user_function
 
 if TYPE_CHECKING:
     from tracejit.frontend.environment import Environment
 
-__all__ = ["CannotShadow", "Instance", "can_shadow", "shadow_class", "shadow_instance"]
+__all__ = ["CannotShadow", "can_shadow", "shadow_class", "slots_of"]
 
 _MRO = "_tracejit_mro"
 _WRITTEN = "_tracejit_written"
-
-# Bases whose instances can be made empty; those with contents are filled in `_fill`.
-_BLANK = (object, dict, list, tuple, OrderedDict, defaultdict, types.SimpleNamespace)
 
 # Made anew by type(), or of no use in a shadow.
 _LEFT_OUT = frozenset({"__dict__", "__weakref__", "__slots__", "__abstractmethods__", "_abc_impl"})
@@ -43,16 +36,13 @@ _LEFT_OUT = frozenset({"__dict__", "__weakref__", "__slots__", "__abstractmethod
 # What a class statement has to find in the namespace, not later.
 _AT_CREATION = ("__module__", "__qualname__", "__orig_bases__")
 
-# Asking for one of these means asking for all attributes.
-_WHOLE = frozenset({"__dict__", "__getstate__", "__reduce__", "__reduce_ex__"})
-
 
 class CannotShadow(Exception):
-    """Python cannot build a shadow of this class, or an empty instance of it; never leaves the environment."""
+    """Python cannot build a shadow of a class, or an empty instance; never leaves the environment."""
 
 
 class ShadowMeta(type):
-    """The metaclass of shadows; of those whose class has another one, it is the first base of their metaclass."""
+    """The metaclass of shadows; if their class has another one, the first base of their metaclass."""
 
     def mro(cls) -> list[type]:
         """Return the order that `shadow_class` left in the namespace."""
@@ -91,7 +81,11 @@ def can_shadow(cls: type) -> bool:
 
     Enumerations and exceptions stay what they are: they are compared, and caught, by identity.
     """
-    if isinstance(cls, ShadowMeta) or not is_user_class(cls) or issubclass(cls, (enum.Enum, BaseException, type)):
+    if (
+        isinstance(cls, ShadowMeta)
+        or not is_user_class(cls)
+        or issubclass(cls, (enum.Enum, BaseException, type))
+    ):
         return False
     return not is_namedtuple(cls) or any(map(_is_method, vars(cls).values()))
 
@@ -117,7 +111,7 @@ def shadow_class(environment: Environment, cls: type) -> type:
     namespace = {name: vars(cls)[name] for name in _AT_CREATION if name in vars(cls)}
     written: dict[str, Any] = {}
     namespace.update({_MRO: (*order, *behind), _WRITTEN: written, ORIGINAL: cls, "__slots__": ()})
-    if not can_shadow(cls) or _slots([cls]):
+    if not can_shadow(cls) or slots_of([cls]):
         bases = (*(base for base in bases if base is not object), cls)
     elif cls.__dictoffset__:
         del namespace["__slots__"]
@@ -134,7 +128,8 @@ def shadow_class(environment: Environment, cls: type) -> type:
     return made
 
 
-def _slots(classes: Iterable[type]) -> list[tuple[str, MemberDescriptorType]]:
+def slots_of(classes: Iterable[type]) -> list[tuple[str, MemberDescriptorType]]:
+    """Return name and descriptor of the ``__slots__`` of users' classes."""
     return [
         (name, value)
         for cls in classes
@@ -172,9 +167,7 @@ def _unchanged_class(eager: dict[str, Any], size: int) -> Callable[[Any], bool]:
 
     def holds(new: Any) -> bool:
         namespace = vars(new)
-        return len(namespace) == size and all(
-            namespace.get(name) is value for name, value in zip(names, values, strict=True)
-        )
+        return len(namespace) == size and all(map(operator.is_, map(namespace.get, names), values))
 
     return holds
 
@@ -189,7 +182,7 @@ def _rebuild(environment: Environment, name: str, value: Any) -> Any:
         return _only_for_users(wrapped) if name == "__init_subclass__" else wrapped
     if isinstance(value, functools.cached_property):
         made = functools.cached_property(code(value.func))
-        made.attrname = value.attrname  # type: ignore[attr-defined]
+        made.attrname = value.attrname
         return made
     if isinstance(value, functools.partialmethod):
         return functools.partialmethod(code(value.func), *value.args, **value.keywords)
@@ -201,7 +194,7 @@ def _rebuild(environment: Environment, name: str, value: Any) -> Any:
 def _only_for_users(hook: Any) -> classmethod[Any, Any, None]:
     """Keep ``__init_subclass__`` from running for shadows of subclasses that exist already."""
 
-    def __init_subclass__(cls: type, **arguments: Any) -> None:
+    def __init_subclass__(cls: type, /, **arguments: Any) -> None:
         if ORIGINAL not in vars(cls):
             hook.__get__(None, cls)(**arguments)
 
@@ -229,167 +222,22 @@ class _Later:
         return shadow.__get__(instance, cls) if binds and hasattr(type(shadow), "__get__") else shadow
 
 
-@dataclass(slots=True)
-class Instance:
-    """What is known of one shadow of an instance.
-
-    Parameters
-    ----------
-    names
-        Attributes of the real object, in its order.
-    pending
-        Those that were not read yet.
-    absent
-        Names that were asked for, and are none of its own attributes.
-    """
-
-    environment: Environment
-    shadow: Any
-    real: Any
-    origin: Origin
-    slots: dict[str, MemberDescriptorType]
-    seen: dict[str, Any] = field(default_factory=dict)
-    names: dict[str, None] = field(init=False)
-    pending: set[str] = field(init=False)
-    absent: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        slots = [name for name, slot in self.slots.items() if _slot_value(slot, self.real) is not MISSING]
-        self.names = dict.fromkeys([*own_dict(self.real), *slots])
-        self.pending = set(self.names)
-
-    def own(self) -> dict[str, Any]:
-        """Return the attributes that the shadow has by now."""
-        found = dict(own_dict(self.shadow))
-        for name, slot in self.slots.items():
-            if (value := _slot_value(slot, self.shadow)) is not MISSING:
-                found[name] = value
-        return found
-
-    def before_read(self, name: str) -> None:
-        """Have the attribute in the shadow, if the real object has it."""
-        if name in self.pending:
-            self.load(name)
-        elif name in _WHOLE:
-            self.load_all()
-        elif name not in self.names:
-            self.absent.add(name)
-
-    def load_all(self) -> None:
-        """Have all attributes in the shadow, in the order in which the real object has them."""
-        for name in self.names:
-            if name in self.pending:
-                self.load(name)
-
-    def load(self, name: str) -> None:
-        """Fetch an attribute, unless the user's code has stored one under this name before."""
-        self.pending.discard(name)
-        slot = self.slots.get(name)
-        stored = (
-            name in own_dict(self.shadow) if slot is None else _slot_value(slot, self.shadow) is not MISSING
-        )
-        if stored:
-            return
-        if slot is None:
-            raw, origin = own_dict(self.real)[name], self.origin.entry(name)
-        else:
-            raw, origin = slot.__get__(self.real), self.origin.attribute(name)
-        value = self.environment.present(raw, origin)
-        self.seen[name] = value
-        if slot is None:
-            own_dict(self.shadow)[name] = value
-        else:
-            slot.__set__(self.shadow, value)
-
-    def holds(self, new: Any) -> bool:
-        """Whether another object would have shown the same kind of attributes."""
-        if type(new) is not type(self.real):
-            return False
-        absent = self.absent
-        return absent.isdisjoint(own_dict(new)) and not any(
-            _slot_value(self.slots[name], new) is not MISSING for name in absent.intersection(self.slots)
-        )
-
-
-def own_dict(value: Any) -> dict[str, Any]:
-    """Return the ``__dict__`` of an object, without asking its class; empty for a class with slots only."""
-    try:
-        found: dict[str, Any] = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return found
-
-
-def _slot_value(slot: MemberDescriptorType, value: Any) -> Any:
-    try:
-        return slot.__get__(value)
-    except AttributeError:
-        return MISSING
-
-
 def _intercept(environment: Environment, made: type) -> None:
     """Have instances fetch attributes when they are asked for."""
-    instances = environment.instances
+    instances, owner = environment.instances, cast(Any, made)
 
     def __getattribute__(self: Any, name: str) -> Any:
         found = instances.get(id(self))
         if found is not None:
             found.before_read(name)
-        return super(made, self).__getattribute__(name)
+        return super(owner, self).__getattribute__(name)
 
     def __delattr__(self: Any, name: str) -> None:
         found = instances.get(id(self))
         if found is not None:
             found.before_read(name)
-        super(made, self).__delattr__(name)
+        super(owner, self).__delattr__(name)
 
     own = vars(made)
     type.__setattr__(made, "__getattribute__", own.get("__getattribute__", __getattribute__))
     type.__setattr__(made, "__delattr__", own.get("__delattr__", __delattr__))
-
-
-def shadow_instance(environment: Environment, value: Any, origin: Origin) -> Any:
-    """Build the shadow of an instance, and record that the object on this path has to stay one of its class.
-
-    Raises
-    ------
-    CannotShadow
-        If an empty instance of its class cannot be made.
-    """
-    cls = environment.shadow_class(type(value))
-    base = next(parent for parent in type(value).__mro__ if not parent.__flags__ & HEAP_TYPE)
-    made = _blank(environment, cls, base, value, origin)
-    environment.remember(value, made, origin)
-    entry = Instance(environment, made, value, origin, dict(_slots(type(value).__mro__)))
-    environment.track(lambda name: f"{origin.text}.{name}", value, entry.own, entry.seen)
-    environment.instances[id(made)] = entry
-    fits = shape_test(value) if isinstance(value, (dict, list, tuple)) else None
-    environment.reads.structure(origin, value, lambda new: entry.holds(new) and (fits is None or fits(new)))
-    _fill(environment, base, value, made, origin)
-    if any("__getattribute__" in vars(parent) for parent in type(value).__mro__ if can_shadow(parent)):
-        entry.load_all()  # its code may look for attributes behind our back
-    return made
-
-
-def _blank(environment: Environment, cls: type, base: type, value: Any, origin: Origin) -> Any:
-    if base not in _BLANK:
-        raise CannotShadow(f"instances of {base.__qualname__} have contents of their own")
-    try:
-        return base.__new__(cls, *([_items(environment, value, origin)] if base is tuple else []))
-    except TypeError as error:
-        raise CannotShadow(f"instances of {type(value).__qualname__}: {error}") from error
-
-
-def _items(environment: Environment, value: Iterable[Any], origin: Origin) -> list[Any]:
-    return [environment.present(item, origin.item(index)) for index, item in enumerate(value)]
-
-
-def _fill(environment: Environment, base: Any, value: Any, made: Any, origin: Origin) -> None:
-    """Present the contents of an instance of a class that derives from a container."""
-    if isinstance(value, defaultdict):
-        made.default_factory = environment.present(value.default_factory, origin.attribute("default_factory"))
-    if isinstance(value, dict):
-        for key, item in base.items(value):
-            base.__setitem__(made, key, environment.present(item, origin.item(key)))
-    elif isinstance(value, list):
-        list.extend(made, _items(environment, list.__iter__(value), origin))

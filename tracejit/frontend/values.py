@@ -1,4 +1,6 @@
-"""What a captured value is: a number that becomes an input, a plain constant that is compared, or something else."""
+"""What a captured value is: a number that becomes an input, a plain constant that is compared, or
+something else.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,7 @@ import re
 import sys
 import types
 from collections import deque
-from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -47,26 +48,33 @@ HEAP_TYPE: Final = 1 << 9
 
 _NUMERIC_KINDS = frozenset("biufc")
 
-# Equal values of one of these types cannot be told apart by any use; floats are not among them, they become inputs.
+# Equal values of one of these types cannot be told apart.  Floats are not among them: they become inputs.
 _ATOMS = (int, bool, str, bytes, type(None), type(...), type(NotImplemented), range, np.dtype)
 
 # Instances of library classes that never change: the same object is the same value.
 _IMMUTABLE = (
-    type, types.ModuleType, types.FunctionType, np.ufunc, np.dtype, enum.Enum, re.Pattern, pathlib.PurePath,
-    fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo,
-    operator.attrgetter, operator.itemgetter, operator.methodcaller, property, types.GenericAlias, types.UnionType,
-    types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType, types.WrapperDescriptorType,
-)  # fmt: skip
+    *(type, types.ModuleType, types.FunctionType, types.GenericAlias, types.UnionType, property),
+    *(types.MemberDescriptorType, types.GetSetDescriptorType),
+    *(types.MethodDescriptorType, types.WrapperDescriptorType),
+    *(np.ufunc, np.dtype, enum.Enum, re.Pattern, pathlib.PurePath, fractions.Fraction, decimal.Decimal),
+    *(datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo),
+    *(operator.attrgetter, operator.itemgetter, operator.methodcaller),
+)
 
 # Packages that know nothing of the user's variables, so that their functions run as they are.
 _LIBRARIES = frozenset(
-    """numpy scipy numba llvmlite tracejit matplotlib jax jaxlib torch autograd tensorflow pandas sympy xarray dask
-    numexpr cython Cython pytest _pytest pluggy hypothesis IPython ipykernel typing_extensions joblib tqdm""".split()
+    name
+    for row in (
+        "tracejit numpy scipy numba llvmlite numexpr Cython matplotlib pandas xarray dask sympy",
+        "jax jaxlib torch tensorflow autograd IPython ipykernel joblib tqdm typing_extensions",
+        "pytest _pytest pluggy hypothesis",
+    )
+    for name in row.split()
 )
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_library(module: str) -> bool:
     """Return whether the code of a module (by its name) is none of the user's."""
     top = module.partition(".")[0]
@@ -95,6 +103,8 @@ def is_numeric(value: Any) -> bool:
 
     Arrays and numbers are; Python's ints and bools are not, they are sizes, exponents and flags.
     """
+    if type(value) is float:
+        return True
     if isinstance(value, (np.ndarray, np.generic)):
         return value.dtype.kind in _NUMERIC_KINDS
     return (isinstance(value, (float, complex)) and not isinstance(value, enum.Enum)) or is_traced(value)
@@ -125,11 +135,10 @@ def same(left: Any, right: Any) -> bool:
 
 
 def changes_unseen(value: Any) -> bool:
-    """Return whether ``value``, which is handed to the user's code as it is, may change without being noticed."""
-    cls = type(value)
+    """Return whether ``value``, which the user's code gets as it is, may change without being noticed."""
+    package = type(value).__module__.partition(".")[0]
     if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
         return not isinstance(getattr(value, "__self__", None), (types.ModuleType, type, type(None)))
-    if isinstance(value, _IMMUTABLE) or cls.__module__ == "typing":
+    if isinstance(value, _IMMUTABLE) or package == "typing":
         return False
-    compiled: tuple[str, ...] = ("numpy", "numba", "scipy", "tracejit")
-    return not (isinstance(value, Callable) and cls.__module__.partition(".")[0] in compiled)  # type: ignore[arg-type]
+    return not (callable(value) and package in ("numpy", "scipy", "numba", "tracejit"))
