@@ -1,6 +1,7 @@
 """What every test shares: reproducible hypothesis, one BLAS thread per worker, no display."""
 
 import os
+from collections.abc import Iterator
 
 # Before NumPy is imported: the workers share the cores already.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -24,3 +25,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def rng() -> np.random.Generator:
     """Random numbers that are the same in every run."""
     return np.random.default_rng(20240917)
+
+
+@pytest.fixture(params=["interpreted", "compiled"])
+def each_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Run the test with NumPy in the place of compiled code, and compiled; every tape is verified."""
+    monkeypatch.setenv("TRACEJIT_INTERPRET", "1" if request.param == "interpreted" else "0")
+    monkeypatch.setenv("TRACEJIT_VERIFY", "1")
+    yield request.param

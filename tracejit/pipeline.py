@@ -254,7 +254,7 @@ def _build(
         statics=traced.statics,
         outputs=outputs[: out_tree.size],
         out_tree=out_tree,
-        arrays=arrays,
+        arrays=arrays[: out_tree.size],
         written=tuple((number, n) for (number, _), n in zip(traced.written, written, strict=False)),
         layouts=tuple(layout_of(native(v)) for v in (*values, *(array for _, array in tape.consts))),
         compile=_compile,
