@@ -33,7 +33,7 @@ from tracejit.passes.access import (
     reads,
 )
 
-__all__ = ["Demands"]
+__all__ = ["Demands", "demands"]
 
 CHEAP = 4
 """Work up to this cost is repeated inside an outer loop rather than stored: a load is not cheaper."""
@@ -46,6 +46,12 @@ SEVERAL_PASSES = 80
 
 MOVED = 1
 """Cost of an equation that is not elementwise: a load."""
+
+
+def demands(tape: Tape, contiguous: set[Var], arrays: set[Var]) -> Demands:
+    """Return what is stored, by two sweeps: the first one cannot know yet what its costs may be counted from."""
+    first = Demands(tape, contiguous, arrays)
+    return Demands(tape, contiguous, arrays, frozenset(first.stored))
 
 
 def _vars(atoms: tuple[Atom, ...]) -> Iterator[Var]:
@@ -67,10 +73,23 @@ class _Demand:
 
 
 class Demands:
-    """Sweep from outputs to inputs: who reads each value, and so whether it is stored."""
+    """Sweep from outputs to inputs: who reads each value, and so whether it is stored.
 
-    def __init__(self, tape: Tape, contiguous: set[Var], arrays: set[Var]) -> None:
-        self.tape, self.arrays = tape, arrays
+    Parameters
+    ----------
+    tape : Tape
+    contiguous : set of Var
+        The inputs and constants that are C-contiguous.
+    arrays : set of Var
+        All inputs and constants.
+    before : frozenset of Var
+        What an earlier sweep has stored; costs count from there.
+    """
+
+    def __init__(
+        self, tape: Tape, contiguous: set[Var], arrays: set[Var], before: frozenset[Var] = frozenset()
+    ) -> None:
+        self.tape, self.arrays, self._before = tape, arrays, before
         self.defs: dict[Var, Eqn] = {v: e for e in tape.eqns for v in e.results}
         self.stored: set[Var] = set()
         self.views: dict[Var, Var] = {}
@@ -207,10 +226,11 @@ class Demands:
         while todo and total <= limit:
             current = todo.pop()
             eqn = self.defs.get(current)
-            if eqn is None or _is_whole(eqn) or (current in self.stored and current is not var):
+            stored = current in self.stored or current in self._before
+            if eqn is None or _is_whole(eqn) or (stored and current is not var):
                 total += MOVED
                 continue
-            total += eqn.op.cost if isinstance(eqn.op, Elementwise) else 0
+            total += eqn.op.cost if isinstance(eqn.op, Elementwise) else MOVED
             fresh = [a for a in _vars(eqn.operands) if a.shape and a not in seen]
             seen.update(fresh)
             todo.extend(fresh)

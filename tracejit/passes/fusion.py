@@ -18,7 +18,7 @@ from tracejit.ops.indexing import Scatter as ScatterOp
 from tracejit.ops.linear import Iota
 from tracejit.ops.reduction import ArgReduction, SizeOf
 from tracejit.passes.access import is_pointwise, loops, reads
-from tracejit.passes.demand import Demands
+from tracejit.passes.demand import Demands, demands
 from tracejit.passes.schedule import Call, Check, Fold, Nest, Root, Scatter, Schedule, Store
 
 __all__ = ["fuse"]
@@ -34,8 +34,8 @@ def fuse(tape: Tape, contiguous: tuple[bool, ...]) -> Schedule:
         Per input and constant, whether it is C-contiguous.
     """
     arrays = (*tape.inputs, *(v for v, _ in tape.consts))
-    demands = Demands(tape, {v for v, c in zip(arrays, contiguous, strict=True) if c}, set(arrays))
-    return _Placement(tape, demands).schedule()
+    in_order = {v for v, c in zip(arrays, contiguous, strict=True) if c}
+    return _Placement(tape, demands(tape, in_order, set(arrays))).schedule()
 
 
 @dataclass(frozen=True, slots=True)
