@@ -463,6 +463,28 @@ def test_functools() -> None:
     assert len(run.written) == 13  # the list of calls, in the environment
 
 
+class Dispatching:
+    @functools.singledispatchmethod
+    def method(self, value: Any) -> Any:
+        return "any", K
+
+    @method.register
+    def _(self, value: int) -> Any:
+        return "int", K
+
+    @functools.lru_cache  # noqa: B019
+    def cached(self, n: int) -> Any:
+        return n * K
+
+
+def test_functools_in_classes() -> None:
+    thing = Dispatching()
+    run = Run(lambda: (thing.method("a"), thing.method(1), thing.cached(2)))
+    assert run.result == (("any", 3.0), ("int", 3.0), 6.0)
+    assert run.numbers == ["global K"]
+    assert run.reads.opaque == {}
+
+
 def test_context_managers_of_the_user() -> None:
     def function() -> Any:
         with scaled() as k:
@@ -1044,6 +1066,12 @@ def test_enumerations_and_exceptions_stay_what_they_are() -> None:
     assert type(caught.value) is Trouble
 
 
+def test_library_objects_with_contents_are_reported() -> None:
+    polynomial, vectorized, ufunc, norm = np.poly1d([1.0]), np.vectorize(abs), np.sin, np.linalg.norm
+    run = Run(lambda: (polynomial, vectorized, ufunc, norm, math.sin, Vector(1.0, 2.0).x))
+    assert sorted(run.reads.opaque.values()) == ["poly1d", "vectorize"]
+
+
 def test_what_is_not_seen_is_reported() -> None:
     rng, lock, view, row = np.random.default_rng(0), threading.Lock(), memoryview(b"ab"), W.sum
     run = Run(lambda: (rng, lock, view, row))
@@ -1166,6 +1194,14 @@ def test_every_kind_of_container() -> None:
     assert not run.valid
     leaves, structure = flatten(shown["vector"])
     assert type(structure.unflatten(leaves)) is Vector
+
+
+def test_immutable_containers_are_guarded_on_each_path() -> None:
+    first = second = frozenset({0.5, 1.5})
+    run = Run(lambda: (first, second))
+    assert run.valid
+    second = frozenset({0.5})
+    assert not run.valid
 
 
 def test_containers_that_contain_themselves() -> None:

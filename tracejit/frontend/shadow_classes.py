@@ -184,6 +184,10 @@ def _rebuild(environment: Environment, name: str, value: Any) -> Any:
         made = functools.cached_property(code(value.func))
         made.attrname = value.attrname
         return made
+    if isinstance(value, functools.singledispatchmethod):
+        dispatching = functools.singledispatchmethod(code(value.func))
+        dispatching.dispatcher = code(value.dispatcher)
+        return dispatching
     if isinstance(value, functools.partialmethod):
         return functools.partialmethod(code(value.func), *value.args, **value.keywords)
     if name.startswith("__") and name.endswith("__"):

@@ -35,7 +35,8 @@ def shadow_container(environment: Environment, value: Any, origin: Origin) -> An
     if isinstance(value, tuple):
         return _tuple(environment, value, origin)
     made = copy.copy(value)  # of the same type, length limit and default factory
-    environment.remember(value, made, origin)
+    if made is not value:  # a frozenset
+        environment.remember(value, made, origin)
     if type(value) in _SETS:
         _set(environment, value, origin)
     elif isinstance(value, dict):

@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 import types
-from collections import deque
+from collections import deque, namedtuple
 from functools import cache
 from typing import Any, Final
 
@@ -56,7 +56,17 @@ _IMMUTABLE = (
     *(type, types.ModuleType, types.FunctionType, types.GenericAlias, types.UnionType, property),
     *(types.MemberDescriptorType, types.GetSetDescriptorType),
     *(types.MethodDescriptorType, types.WrapperDescriptorType),
-    *(np.ufunc, np.dtype, enum.Enum, re.Pattern, pathlib.PurePath, fractions.Fraction, decimal.Decimal),
+    type(vars(namedtuple("_Probe", "field"))["field"]),
+    *(
+        np.ufunc,
+        type(np.sum),
+        np.dtype,
+        enum.Enum,
+        re.Pattern,
+        pathlib.PurePath,
+        fractions.Fraction,
+        decimal.Decimal,
+    ),
     *(datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo),
     *(operator.attrgetter, operator.itemgetter, operator.methodcaller),
 )
@@ -121,7 +131,7 @@ def is_constant(value: Any) -> bool:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Return whether two constants, or containers of constants, are equal and of equal types: 1 is not True."""
+    """Return whether two constants, or containers of them, are equal and of equal types: 1 is not True."""
     if left is right:
         return True
     if type(left) is not type(right):
@@ -136,9 +146,7 @@ def same(left: Any, right: Any) -> bool:
 
 def changes_unseen(value: Any) -> bool:
     """Return whether ``value``, which the user's code gets as it is, may change without being noticed."""
-    package = type(value).__module__.partition(".")[0]
     if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
         return not isinstance(getattr(value, "__self__", None), (types.ModuleType, type, type(None)))
-    if isinstance(value, _IMMUTABLE) or package == "typing":
-        return False
-    return not (callable(value) and package in ("numpy", "scipy", "numba", "tracejit"))
+    package = type(value).__module__.partition(".")[0]
+    return not (isinstance(value, _IMMUTABLE) or package in ("typing", "numba", "tracejit"))
