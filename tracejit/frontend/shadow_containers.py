@@ -61,7 +61,8 @@ def _tuple(environment: Environment, value: tuple[Any, ...], origin: Origin) -> 
 
 
 def _set(environment: Environment, value: Any, origin: Origin) -> None:
-    environment.reads.structure(origin, value, partial(same, copy.copy(value)))
+    record = environment.reads.structure if isinstance(value, set) else environment.reads.guard
+    record(origin, value, partial(same, copy.copy(value)))
     if not all(is_constant(item) or is_numeric(item) for item in value):
         environment.reads.opaque[origin.path] = type(value).__name__
 
