@@ -98,7 +98,7 @@ def _triangle_of(m: Any, k: int, lower: bool) -> Atom:
     if len(x.shape) == 1:  # NumPy repeats a vector to a square matrix
         x = broadcast(x, shape=(x.shape[0], x.shape[0]), axes=(1,))
     if not x.shape:
-        raise ValueError("Input must be at least 1-dimensional.")
+        raise shape_error("Input must be at least 1-dimensional.", "A scalar has no triangle.")
     ndim = len(x.shape)
     mask = triangle(x.shape[-2:], operator.index(k) - (not lower))
     mask = broadcast(mask, shape=x.shape, axes=(ndim - 2, ndim - 1))

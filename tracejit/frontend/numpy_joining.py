@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.indexing import index
-from tracejit.frontend.numpy_shapes import move_axis, raveled, same_size, shape_error
+from tracejit.frontend.numpy_shapes import along, move_axis, raveled, same_size, shape_error
 from tracejit.frontend.reducing import one_axis, refuse_out, strong
 from tracejit.frontend.registry import FUNCTIONS, implements, is_traced, operand, size, sizes, unsupported
 from tracejit.frontend.symbolic import user_size
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, current
-from tracejit.ops.broadcasting import broadcast, broadcast_to, convert, expand_dims, shape_text
+from tracejit.ops.broadcasting import broadcast, broadcast_to, convert, expand_dims, full, shape_text
 from tracejit.ops.joining import concatenate
 from tracejit.ops.linear import reshape
 
@@ -239,7 +239,7 @@ def _tile(A: Any, reps: Any) -> Atom:
 @implements(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Atom:
     x = strong(a)
-    x, place = (raveled(x), 0) if axis is None else (x, one_axis(axis, len(x.shape)))
+    x, place = along(x, axis, lift=True)
     if is_traced(repeats) and not hasattr(repeats, "_tracejit_dim"):
         raise unsupported("`np.repeat` with traced counts", "The shape would depend on values.")
     counts = size(repeats) if np.ndim(repeats) == 0 else np.asarray(repeats)
@@ -256,8 +256,10 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Atom:
 def _resize(a: Any, new_shape: Any) -> Atom:
     x, shape = raveled(strong(a)), sizes(new_shape)
     total = current().pin(dims.prod(shape))
-    places = np.resize(np.arange(current().pin(x.shape[0])), total)
-    return reshape(pick(x, 0, places), shape=shape)
+    extent = current().pin(x.shape[0])
+    if extent == 0:
+        return full(0, shape, x.dtype)
+    return reshape(pick(x, 0, np.resize(np.arange(extent), total)), shape=shape)
 
 
 # --- inserting and deleting ---------------------------------------------------------------------------------
@@ -266,7 +268,7 @@ def _resize(a: Any, new_shape: Any) -> Atom:
 @implements(np.delete)
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Atom:
     x = strong(arr)
-    x, place = (raveled(x), 0) if axis is None else (x, one_axis(axis, len(x.shape)))
+    x, place = along(x, axis)
     _require_plain("np.delete", obj)
     return pick(x, place, np.delete(np.arange(current().pin(x.shape[place])), obj))
 
@@ -274,7 +276,7 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Atom:
 @implements(np.insert)
 def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Atom:
     x, new = strong(arr), strong(values)
-    x, place = (raveled(x), 0) if axis is None else (x, one_axis(axis, len(x.shape)))
+    x, place = along(x, axis)
     _require_plain("np.insert", obj)
     extent = current().pin(x.shape[place])
     new = expand_dims(new, axes=tuple(range(len(x.shape) - len(new.shape))))

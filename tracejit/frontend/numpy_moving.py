@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.frontend.index_keys import concrete_mask
 from tracejit.frontend.numpy_joining import pick
-from tracejit.frontend.numpy_shapes import many_axes, raveled, same_size, shape_error
+from tracejit.frontend.numpy_shapes import along, many_axes, raveled, same_size, shape_error
 from tracejit.frontend.reducing import one_axis, refuse_out, strong
 from tracejit.frontend.registry import implements, is_traced, operand
 from tracejit.ir import dims
@@ -116,7 +116,7 @@ def _part(x: Atom, axis: int, start: Dim, length: Dim) -> Atom:
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Atom:
     refuse_out(out, "take")
     x = strong(a)
-    x, place = (raveled(x), 0) if axis is None else (x, one_axis(axis, len(x.shape)))
+    x, place = along(x, axis, lift=True)
     if mode == "raise":
         return pick(x, place, indices)
     if mode not in ("wrap", "clip"):
@@ -176,7 +176,7 @@ def _along(x: Atom, places: Atom, axis: int) -> list[Atom]:
 def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Atom:
     refuse_out(out, "compress")
     x = strong(a)
-    x, place = (raveled(x), 0) if axis is None else (x, one_axis(axis, len(x.shape)))
+    x, place = along(x, axis, lift=True)
     mask = _plain_mask(condition)
     if mask.ndim != 1:
         raise ValueError("condition must be a 1-d array")

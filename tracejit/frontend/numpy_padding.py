@@ -54,7 +54,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
     widths = [(operator.index(a), operator.index(b)) for a, b in pairs]
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError("index can't contain negative values")
-    if mode in ("constant", "empty") and _all_zero(kwargs.get("constant_values", 0)):
+    if mode in ("constant", "empty") and _all_zero(kwargs.get("constant_values", 0), len(x.shape)):
         return _embedded(x, widths)
     for axis, pair in enumerate(widths):
         if any(pair):
@@ -96,8 +96,10 @@ def _parts(values: Any) -> list[Any] | None:
     return list(np.asarray(values))
 
 
-def _all_zero(values: Any) -> bool:
-    return all(isinstance(a, Lit) and a.value == 0 for pair in _pairs(values, 1) for a in map(operand, pair))
+def _all_zero(values: Any, ndim: int) -> bool:
+    return all(
+        isinstance(a, Lit) and a.value == 0 for pair in _pairs(values, ndim) for a in map(operand, pair)
+    )
 
 
 def _embedded(x: Atom, widths: list[tuple[int, int]]) -> Atom:

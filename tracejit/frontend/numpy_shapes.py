@@ -25,7 +25,7 @@ from tracejit.ops.broadcasting import (
 )
 from tracejit.ops.linear import reshape, transpose
 
-__all__ = ["many_axes", "move_axis", "raveled", "same_size", "shape_error"]
+__all__ = ["along", "many_axes", "move_axis", "raveled", "same_size", "shape_error"]
 
 
 def shape_error(what: str, hint: str) -> ShapeError:
@@ -45,13 +45,13 @@ def same_size(a: Dim, b: Dim) -> bool:
 def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Atom:
     x = strong(a)
     new = _resolved(x.shape, sizes(shape))
-    return reshape(x, shape=new) if _in_c_order(order, x) else _fortran(x, new)
+    return reshape(x, shape=new) if _in_c_order(order, len(x.shape), len(new)) else _fortran(x, new)
 
 
 @implements(np.ravel)
 def _ravel(a: Any, order: str = "C") -> Atom:
     x = strong(a)
-    return raveled(x) if _in_c_order(order, x) else _fortran(x, (x.aval.size,))
+    return raveled(x) if _in_c_order(order, len(x.shape), 1) else _fortran(x, (x.aval.size,))
 
 
 def raveled(x: Atom) -> Atom:
@@ -59,11 +59,12 @@ def raveled(x: Atom) -> Atom:
     return reshape(x, shape=(x.aval.size,))
 
 
-def _in_c_order(order: str, x: Atom) -> bool:
+def _in_c_order(order: str, old: int, new: int) -> bool:
+    """Return whether C order gives the result, for arrays of ``old`` and ``new`` axes."""
     if order in ("C", "F"):
-        return order == "C" or len(x.shape) < 2
+        return order == "C" or (old < 2 and new < 2)
     if order in ("A", "K"):
-        if len(x.shape) < 2:
+        if old < 2:
             return True
         raise unsupported(
             f"`order={order!r}`, which depends on the memory layout,", "Use order='C' or order='F'."
@@ -121,11 +122,18 @@ def _quotient(whole: Sequence[Dim], parts: Sequence[Dim]) -> Dim | None:
 
 
 def _take(pool: list[Dim], item: Dim) -> bool:
-    """Remove ``item`` from the pool if it is there; zero cannot be cancelled."""
-    found = item in pool and item != 0
-    if found:
-        pool.remove(item)
-    return found
+    """Remove ``item`` from the pool if it is there; zero cannot be cancelled.
+
+    A number that is the extent of a symbolic axis in this call is taken to mean that axis: they are tied.
+    """
+    if item == 0:
+        return False
+    found = next((d for d in pool if d == item), None)
+    if found is None and isinstance(item, int):
+        found = next((d for d in pool if isinstance(d, Poly) and _same_extent(d, item)), None)
+    if found is not None:
+        pool.remove(found)
+    return found is not None
 
 
 def _divide(a: Dim, b: Poly) -> Dim | None:
@@ -135,11 +143,18 @@ def _divide(a: Dim, b: Poly) -> Dim | None:
     while isinstance(a, Poly):
         monomial, coefficient = next(iter(a.terms.items()))
         rest = list(monomial)
-        if coefficient % factor or not all(_take(rest, atom) for atom in lead):  # type: ignore[arg-type]
+        if coefficient % factor or any(rest.count(atom) < lead.count(atom) for atom in lead):
             return None
+        for atom in lead:
+            rest.remove(atom)
         term = dims.prod(tuple(dims.poly(atom) for atom in rest)) * (coefficient // factor)
         quotient, a = quotient + term, a - term * b
     return quotient if a == 0 else None
+
+
+def _same_extent(a: Dim, b: Dim) -> bool:
+    """Return whether two extents are equal in this call; if so, ties them."""
+    return dims.hint(a) == dims.hint(b) and same_size(a, b)
 
 
 # --- axes ---------------------------------------------------------------------------------------------------
@@ -167,6 +182,18 @@ def move_axis(x: Atom, source: int, destination: int) -> Atom:
     order = [a for a in range(len(x.shape)) if a != source]
     order.insert(destination, source)
     return transpose(x, perm=tuple(order))
+
+
+def along(x: Atom, axis: Any, lift: bool = False) -> tuple[Atom, int]:
+    """Return the array and the axis that a function works along: None means the flat array.
+
+    Some functions ``lift`` scalars to one axis.
+    """
+    if axis is None:
+        return raveled(x), 0
+    if lift and not x.shape:
+        x = expand_dims(x, axes=(0,))
+    return x, one_axis(axis, len(x.shape))
 
 
 @implements(np.transpose, np.permute_dims)
@@ -229,6 +256,8 @@ def _squeeze(a: Any, axis: Any = None) -> Atom:
     x = strong(a)
     if axis is None:
         return squeeze(x, axes=tuple(i for i, d in enumerate(x.shape) if d == 1))
+    if not x.shape and not isinstance(axis, tuple) and axis in (0, -1):
+        return x  # NumPy lets scalars have this axis here
     axes = many_axes(axis, len(x.shape))
     if any(x.shape[i] != 1 for i in axes):
         raise shape_error(
