@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from tracejit.errors import StructureError
+from tracejit.errors import ArgnumsError, StructureError
 from tracejit.frontend.pytree import flatten
 from tracejit.ir.tape import Tape
 from tracejit.lowered import Lowered
@@ -87,7 +87,17 @@ def _decorator(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _numbers(argnums: Argnums) -> int | tuple[int, ...]:
-    return argnums if isinstance(argnums, int) else tuple(argnums)
+    many = isinstance(argnums, Iterable) and not isinstance(argnums, str)
+    return tuple(map(_number, argnums)) if many else _number(argnums)  # type: ignore[arg-type]
+
+
+def _number(argnum: object) -> int:
+    if isinstance(argnum, bool) or not isinstance(argnum, int | np.integer):
+        raise ArgnumsError(
+            f"argnums must be an int or a sequence of ints, not {argnum!r}.",
+            hint="It names positional arguments: 0 is the first, -1 the last, (0, 2) the first and the third.",
+        )
+    return int(argnum)
 
 
 def _gradient(function: Function, name: str, argnums: Argnums, with_value: bool, has_aux: bool, disconnected: str) -> Any:

@@ -172,7 +172,8 @@ def entry_for(
 def _entries_of(
     function: Callable[..., Any], transform: Transform, specification: Call, leaves: Sequence[Any]
 ) -> list[Entry]:
-    key = (transform.key, specification.tree, specification.groups, _signature(leaves))
+    wrt = (specification.groups, specification.single)
+    key = (transform.key, specification.tree, wrt, _signature(leaves))
     owner, part = _owner(function)
     with _lock:
         try:
