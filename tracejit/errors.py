@@ -27,6 +27,7 @@ __all__ = [
     "NonScalarOutputError",
     "PointwiseError",
     "RetraceWarning",
+    "SideEffectWarning",
     "ShapeError",
     "StructureError",
     "TooLargeError",
@@ -135,3 +136,7 @@ class InternalError(TracejitError, AssertionError):
 
 class RetraceWarning(UserWarning):
     """A function that is traced again and again."""
+
+
+class SideEffectWarning(UserWarning):
+    """A traced function that stores into something outside of it."""

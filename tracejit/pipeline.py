@@ -247,12 +247,11 @@ def _build(
         atoms, outputs, arrays = _number(leaves_out)
     joint = verify(builder.finish(atoms), "derive")
     tape = verify(simplify(joint), "simplify")
-    values = [*dynamic, *(read.get() for read in traced.captured)]
+    values = [*dynamic, *(read.get() for read in traced.reads.numeric)]
     written = [n for n in outputs[out_tree.size :] if isinstance(n, int)]
     return Entry(
         tape=tape,
-        captured=traced.captured,
-        statics=traced.statics,
+        reads=traced.reads,
         outputs=outputs[: out_tree.size],
         out_tree=out_tree,
         arrays=arrays[: out_tree.size],

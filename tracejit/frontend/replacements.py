@@ -7,6 +7,7 @@ originals.
 from __future__ import annotations
 
 import functools
+import random
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.numpy_api import CREATORS
-from tracejit.frontend.registry import is_traced
+from tracejit.frontend.registry import is_traced, unsupported
 from tracejit.frontend.tracer import TracedArray, wrap
 from tracejit.ir.tape import Atom
 
@@ -50,13 +51,33 @@ def _length(value: Any) -> Any:
     return value.shape[0] if is_traced(value) and type(value) is TracedArray and value.ndim else len(value)
 
 
+def _random_functions(module: ModuleType, state: object) -> dict[str, Any]:
+    """Return the functions of a module that draw from its hidden state: name -> one that refuses."""
+    drawing = {n: f for n, f in vars(module).items() if getattr(f, "__self__", None) is state}
+    return {name: _refusing(f"{module.__name__}.{name}") for name in drawing}
+
+
+def _refusing(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise unsupported(
+            f"`{name}` in a traced function (compiled calls would repeat its numbers)",
+            "Draw outside and pass the numbers as an argument, or use `np.random.default_rng(seed)` for constants.",
+        )
+
+    return refuse
+
+
 @functools.cache
 def replacements() -> dict[int, Any]:
     """Return id of the original object -> its replacement in traced code."""
     created = {original: _creator(original, meaning) for original, meaning in CREATORS.items()}
     table: dict[int, Any] = {id(original): new for original, new in created.items()}
     names = {name: created[getattr(np, name)] for name in dir(np) if _hashable(getattr(np, name)) in created}
-    table[id(np)] = _ShadowModule(np, names)
+    for module, state in ((np.random, np.random.normal.__self__), (random, random.random.__self__)):
+        refusing = _random_functions(module, state)
+        table |= {id(getattr(module, name)): refuse for name, refuse in refusing.items()}
+        table[id(module)] = _ShadowModule(module, refusing)
+    table[id(np)] = _ShadowModule(np, {**names, "random": table[id(np.random)]})
     table[id(len)] = _length
     return table
 

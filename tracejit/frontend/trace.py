@@ -8,18 +8,19 @@ a function that calls ``grad``); its inputs are atoms of the outer tape.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tracejit.errors import NonNumericError
+from tracejit.errors import NonNumericError, SideEffectWarning, UnsupportedError
 from tracejit.frontend.concrete import Values
 from tracejit.frontend.environment import Environment
 from tracejit.frontend.pytree import TreeDef, flatten
-from tracejit.frontend.reads import Origin, Read, Reads
+from tracejit.frontend.reads import Origin, Reads
 from tracejit.frontend.registry import is_traced, operand
 from tracejit.frontend.replacements import replacements
 from tracejit.frontend.tracer import TracedArray
@@ -58,10 +59,10 @@ class Traced:
     outputs : tuple of int or Static
         Per output leaf the number of the tape output, or the value itself.
     out_tree : TreeDef
-    captured : tuple of Read or Atom
-        Per captured input where to read it: anew at each call (root), or the outer atom (nested).
-    statics : tuple of Read
-        What was read besides and must be the same again.
+    reads : Reads
+        What a root trace read besides its arguments: the captured inputs, and what must be the same again.
+    captured : tuple of Atom
+        Of a nested trace, per captured input the atom outside.
     written : tuple of (int, int)
         Argument leaves that the function wrote into: (number of the input, number of the tape output).
     """
@@ -69,9 +70,9 @@ class Traced:
     tape: Tape
     outputs: tuple[int | Static, ...]
     out_tree: TreeDef
-    captured: tuple[Any, ...] = ()
-    statics: tuple[Read, ...] = ()
     written: tuple[tuple[int, int], ...] = ()
+    reads: Reads = field(default_factory=Reads)
+    captured: tuple[Atom, ...] = ()
 
 
 class SymbolTable:
@@ -204,8 +205,9 @@ def trace_root(
             handles[place] = root.static(handles[place], name)
         with _rooted(root):
             result = root.run(function, tree.unflatten(handles), extra)
-        guards = tuple(r for r in root.reads.reads if r.kind == "static")
-        return _finish(builder, result, handles, tuple(root.reads.numeric), guards)
+        refuse_random(root.reads)
+        _warn_of_stores(root.environment)
+        return _finish(builder, root, result, handles)
 
 
 def without_axis(aval: Aval, axis: int | None) -> Aval:
@@ -235,15 +237,37 @@ def trace_nested(
             links[var] = leaf
             handles.append(TracedArray(var))
         Values(builder, outer, links)
-        traced = _finish(builder, root.run(function, tree.unflatten(handles), extra), handles, (), ())
+        traced = _finish(builder, root, root.run(function, tree.unflatten(handles), extra), handles)
     captured = {inside: atom for atom, inside in builder.captured.items()}
     outside = tuple(captured[v] for v in traced.tape.inputs[len(links) :])
-    return Traced(traced.tape, traced.outputs, traced.out_tree, outside, (), traced.written)
+    return replace(traced, reads=Reads(), captured=outside)
 
 
-def _finish(
-    builder: Builder, result: Any, handles: Sequence[Any], captured: tuple[Read, ...], statics: tuple[Read, ...]
-) -> Traced:
+_RANDOM = ("Generator", "RandomState", "Random")
+
+
+def refuse_random(reads: Reads) -> None:
+    """Raise if the function took a random number generator: what it draws would be the same in every call."""
+    for path, kind in reads.opaque.items():
+        if kind in _RANDOM:
+            raise UnsupportedError(
+                f"The traced function uses the random number generator {path!r}; compiled calls would repeat its numbers.",
+                hint="Draw outside and pass the numbers as an argument.",
+            )
+
+
+def _warn_of_stores(environment: Environment) -> None:
+    paths = sorted({write.path for write in environment.written()})
+    if paths:
+        warnings.warn(
+            f"The traced function stores into {', '.join(paths)}; only the trace does so, on a copy, not the compiled calls. "
+            "Return the value instead.",
+            SideEffectWarning,
+            stacklevel=2,
+        )
+
+
+def _finish(builder: Builder, root: _Root, result: Any, handles: Sequence[Any]) -> Traced:
     leaves, tree = flatten(result)
     atoms: list[Atom] = []
     outputs: list[int | Static] = []
@@ -252,14 +276,14 @@ def _finish(
             outputs.append(len(atoms))
             atoms.append(operand(leaf))
         else:
-            outputs.append(Static(leaf))
+            outputs.append(Static(root.environment.original(leaf)))
     dynamic = [h for h in handles if isinstance(h, TracedArray)]
     written = []
     for number, handle in enumerate(dynamic):
         if handle._version:
             written.append((number, len(atoms)))
             atoms.append(handle.atom)
-    return Traced(builder.finish(atoms), tuple(outputs), tree, captured, statics, tuple(written))
+    return Traced(builder.finish(atoms), tuple(outputs), tree, tuple(written), root.reads)
 
 
 def is_numeric(value: Any) -> bool:

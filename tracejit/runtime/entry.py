@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.codegen.emit import Program
 from tracejit.frontend.pytree import TreeDef
-from tracejit.frontend.reads import Read
+from tracejit.frontend.reads import Reads
 from tracejit.frontend.trace import Static
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval, compute_dtype
@@ -59,7 +59,8 @@ class Entry:
     ----------
     tape : Tape
         Inputs are the dynamic argument leaves, then captured values.
-    captured, statics : tuple of Read
+    reads : Reads
+        What the function read besides its arguments.
     outputs : tuple of (int or Static)
         Per result leaf the number of the tape output.
     out_tree : TreeDef
@@ -73,8 +74,7 @@ class Entry:
     """
 
     tape: Tape
-    captured: tuple[Read, ...]
-    statics: tuple[Read, ...]
+    reads: Reads
     outputs: tuple[int | Static, ...]
     out_tree: TreeDef
     arrays: tuple[bool, ...]
@@ -87,15 +87,13 @@ class Entry:
 
     def gather(self, leaves: Sequence[Any]) -> tuple[list[Any], Sizes] | None:
         """Return all inputs (captured ones read anew) and the sizes, or None if this entry does not fit."""
-        if not all(read.still_valid() for read in self.statics):
+        captured = self.reads.current()
+        if captured is None:
             return None
-        values = [native(leaf) for leaf in leaves]
-        for read in self.captured:
-            value = native(read.get())
-            aval = self.tape.inputs[len(values)].aval
-            if not _same_kind(value, aval, self.layouts[len(values)]):
+        values = [native(value) for value in (*leaves, *captured)]
+        for number in range(len(leaves), len(values)):
+            if not _same_kind(values[number], self.tape.inputs[number].aval, self.layouts[number]):
                 return None
-            values.append(value)
         shapes = tuple(np.shape(v) for v in values)
         if shapes not in self._sizes:
             self._sizes[shapes] = self._match(shapes)
