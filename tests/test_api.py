@@ -102,15 +102,9 @@ def test_jacobian_of_a_holomorphic_function() -> None:
 
 
 def test_jacobian_refuses_a_dense_result_that_is_too_large() -> None:
-    calls = []
-
-    def f(x: Array) -> Any:
-        calls.append(1)
-        return np.sin(x)
-
     with pytest.raises(tj.errors.TooLargeError, match="1000 x 1000 entries"):
-        tj.jacobian(f, max_dense_bytes=10**6)(np.zeros(1000))
-    assert tj.jacobian(f, max_dense_bytes=8 * 10**6)(np.zeros(1000)).shape == (1000, 1000)
+        tj.jacobian(np.sin, max_dense_bytes=10**6)(np.zeros(1000))
+    assert tj.jacobian(np.sin, max_dense_bytes=8 * 10**6)(np.zeros(1000)).shape == (1000, 1000)
 
 
 def test_hessian() -> None:
@@ -360,3 +354,34 @@ def test_lower_shows_what_is_compiled(each_mode: str) -> None:
     same(compiled(np.zeros(12))[1], np.ones(12))
     assert "value_and_grad" in repr(compiled)
     assert "define" in compiled.llvm
+
+
+def test_hvp_keeps_its_trace_and_takes_keywords() -> None:
+    product = tj.hvp(lambda x, k=1.0: k * np.sum(x**3), argnums=-1)
+    same(product(2.0, 5.0), 60.0)
+    product = tj.hvp(lambda k, x, *, scale: k * scale * np.sum(x**3), argnums=-1)
+    before = tj.stats.traces
+    same(product(2.0, X, np.ones(3), scale=1.0), 12 * X)
+    once = tj.stats.traces - before
+    same(product(3.0, X, X, scale=2.0), 36 * X * X)
+    assert tj.stats.traces - before == once
+
+
+def test_hvp_checks_the_vector() -> None:
+    product = tj.hvp(quadratic)
+    with pytest.raises(tj.errors.StructureError, match="shape \\(2,\\), but shape \\(3,\\)"):
+        product(X, np.ones(2))
+    with pytest.raises(tj.errors.StructureError, match="has structure"):
+        product(X, (1.0, 2.0, 3.0))
+
+
+def test_directions_of_another_kind_are_refused() -> None:
+    with pytest.raises(tj.errors.StructureError, match="is complex"):
+        tj.jvp(np.sin, (X,), (X * 1j,))
+    with pytest.raises(tj.errors.StructureError, match="shape \\(2,\\)"):
+        tj.jvp(np.sin, (X,), (np.ones(2),))
+    with pytest.raises(tj.errors.StructureError, match="structure"):
+        tj.jvp(np.sin, (X,), (X, X))
+    _, pull = tj.vjp(np.sin, X)
+    with pytest.raises(tj.errors.StructureError, match="shape \\(\\)"):
+        pull(1.0)

@@ -319,20 +319,10 @@ def hvp(function: Function, argnums: int = 0) -> Any:
     >>> tj.hvp(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([6., 0.])
     """
-    gradient = grad(function, argnums)
-
-    @functools.wraps(function)
-    @boundary
-    def product(*args: Any) -> Any:
-        *points, vector = args
-        chosen = range(len(points))[argnums]
-
-        def along(point: Any) -> Any:
-            return gradient(*points[:chosen], point, *points[chosen + 1 :])
-
-        return jvp(along, (points[chosen],), (vector,))[1]
-
-    return product
+    number = _number(argnums)
+    # The vector stands behind the arguments, which negative numbers count without it.
+    transform = Transform(derivatives.second_order, (number if number >= 0 else number - 1, -1), ("hvp",), extra=1)
+    return Transformed(grad(function, number), transform)
 
 
 @boundary
@@ -418,6 +408,10 @@ def _check_like(expected: Any, given: Any, what: str) -> None:
     if tree != other_tree:
         raise StructureError(f"The {what} has structure {other_tree}, but {tree} is needed.")
     for leaf, other in zip(leaves, others, strict=True):
+        if np.iscomplexobj(other) and not np.iscomplexobj(leaf):
+            raise StructureError(
+                f"The {what} is complex, but the value that it belongs to is real.", hint="Pass its real part."
+            )
         if np.shape(leaf) != np.shape(other):
             raise StructureError(
                 f"The {what} has shape {np.shape(other)}, but shape {np.shape(leaf)} is needed.",

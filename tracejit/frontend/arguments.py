@@ -85,7 +85,9 @@ def arguments(
 ) -> tuple[Call, list[Any]]:
     """Return the call and its leaves: `Static`, or numbers and arrays (differentiated ones are floating or complex)."""
     signature = _signature(function)
-    args, kwargs = _positional(signature, args, kwargs, _most(argnums))
+    seen = len(args) - extra
+    positional, kwargs = _positional(signature, args[:seen], kwargs, -1 if extra else _most(argnums))
+    args = (*positional, *args[seen:])
     leaves, tree = flatten((args, kwargs))
     single = argnums is None or isinstance(argnums, int)
     numbers = () if argnums is None else ((argnums,) if isinstance(argnums, int) else tuple(argnums))
@@ -156,9 +158,7 @@ def _most(argnums: int | Sequence[int] | None) -> int:
     return max((argnums,) if isinstance(argnums, int) else tuple(argnums), default=-1)
 
 
-def _position(function: Callable[..., Any], number: Any, count: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer):
-        raise ArgnumsError(f"argnums must be an int or a tuple of ints, not {number!r}.")
+def _position(function: Callable[..., Any], number: int, count: int) -> int:
     if not -count <= number < count:
         name = getattr(function, "__name__", type(function).__name__)
         raise ArgnumsError(
@@ -166,7 +166,7 @@ def _position(function: Callable[..., Any], number: Any, count: int) -> int:
             f"{'' if count == 1 else 's'}.",
             hint=f"Valid are 0 to {count - 1} (negative ones count from the end)." if count else "",
         )
-    return int(number) % count
+    return number % count
 
 
 @functools.lru_cache(maxsize=4096)

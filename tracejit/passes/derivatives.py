@@ -16,8 +16,8 @@ from tracejit.errors import DisconnectedError, NonNumericError, NonScalarOutputE
 from tracejit.frontend.arguments import Call, Group
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.frontend.trace import Static, Traced, ZeroD
-from tracejit.ir.aval import Aval
-from tracejit.ir.tape import Atom, Tape
+from tracejit.ir.aval import Aval, Shape
+from tracejit.ir.tape import Atom, Tape, current
 from tracejit.ops.base import Maybe
 from tracejit.ops.broadcasting import convert, full, shape_text
 from tracejit.ops.elementwise import add
@@ -36,6 +36,7 @@ __all__ = [
     "identity",
     "leaves_of",
     "pulled_back",
+    "second_order",
     "tuple_tree",
     "zeros_for",
 ]
@@ -182,6 +183,29 @@ def directional(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
                 tangents[number] = convert(atoms[along], dtype=atoms[number].dtype)
     values, moved = forward(traced, atoms, tangents)
     return [*values, *moved], tuple_tree([traced.out_tree, traced.out_tree])
+
+
+def second_order(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
+    """Derivative of the traced gradient along the vector that was passed behind the arguments."""
+    primal, vector = call.groups
+    tangents: list[Maybe] = [None] * len(atoms)
+    if primal.tree != vector.tree:
+        raise StructureError(f"The vector has structure {vector.tree}, but {primal.tree} is needed.")
+    for number, along in zip(primal.leaves, vector.leaves, strict=True):
+        if number is None or along is None:
+            continue
+        if not same_shape(atoms[number].shape, atoms[along].shape):
+            raise StructureError(
+                f"The vector has shape {shape_text(atoms[along].shape)}, but shape "
+                f"{shape_text(atoms[number].shape)} is needed, that of {primal.name!r}."
+            )
+        tangents[number] = convert(atoms[along], dtype=atoms[number].dtype)
+    return forward(traced, atoms, tangents)[1], traced.out_tree
+
+
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Return whether shapes are equal in the traced call."""
+    return len(a) == len(b) and all(x == y or current().decide("==", x - y) for x, y in zip(a, b, strict=True))
 
 
 def pulled_back(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
