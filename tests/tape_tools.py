@@ -12,6 +12,8 @@ from tracejit.ir.check import check
 from tracejit.ir.dims import Symbol, Unify
 from tracejit.ir.interpret import interpret
 from tracejit.ir.tape import Atom, Builder, Tape
+from tracejit.ops.broadcasting import full
+from tracejit.ops.joining import zeros_of
 from tracejit.passes.jvp import jvp
 from tracejit.passes.transpose import vjp
 
@@ -64,65 +66,67 @@ def run(tape: Tape, *arrays: Any) -> list[Array]:
     return [np.asarray(o) for o in outputs]
 
 
-def push(tape: Tape, arrays: Sequence[Array], tangents: Sequence[Array], wrt: Sequence[int]) -> list[Array]:
-    """``J v``: the derivative of the outputs along tangents of the inputs numbered ``wrt``."""
+def pushed_tape(tape: Tape, wrt: Sequence[int]) -> Tape:
+    """The tape of ``J v``: inputs, tangents of the inputs numbered ``wrt`` -> tangents of the outputs."""
     with Builder() as builder:
         inputs = [builder.input(v.aval) for v in tape.inputs]
         seeds = {i: builder.input(tape.inputs[i].aval) for i in wrt}
         _, out = jvp(tape, inputs, [seeds.get(i) for i in range(len(inputs))])
-        present = [t for t in out if t is not None]
-        pushed = check(builder.finish(present))
-    found = iter(run(pushed, *arrays, *tangents))
-    outputs = run(tape, *arrays)
-    return [np.zeros_like(o) if t is None else next(found) for o, t in zip(outputs, out, strict=True)]
+        complete = [
+            full(0, a.shape, a.dtype) if t is None else t for a, t in zip(tape.outputs, out, strict=True)
+        ]
+        return check(builder.finish(complete))
 
 
-def pull(tape: Tape, arrays: Sequence[Array], cotangents: Sequence[Array], wrt: Sequence[int]) -> list[Array]:
-    """``J^T w``: the cotangents of the inputs numbered ``wrt``."""
+def pulled_tape(tape: Tape, wrt: Sequence[int]) -> Tape:
+    """The tape of ``J^T w``: inputs, cotangents of the outputs -> cotangents of the inputs in ``wrt``."""
     with Builder() as builder:
         inputs = [builder.input(v.aval) for v in tape.inputs]
         seeds = [builder.input(a.aval) for a in tape.outputs]
         _, pullback = vjp(tape, inputs, wrt)
-        out = pullback(seeds)
-        pulled = check(builder.finish([g for g in out if g is not None]))
-    found = iter(run(pulled, *arrays, *cotangents))
-    return [np.zeros_like(arrays[i]) if g is None else next(found) for i, g in zip(wrt, out, strict=True)]
+        out = pullback([s if s.aval.inexact else None for s in seeds])
+        complete = [zeros_of(inputs[i]) if g is None else g for i, g in zip(wrt, out, strict=True)]
+        return check(builder.finish(complete))
+
+
+def check_derivatives(tape: Tape, arrays: Sequence[Array], wrt: Sequence[int], order: int = 2) -> None:
+    """Check both modes against each other and against exact differences.
+
+    The tape must be at most quadratic in the inputs numbered ``wrt``, and all numbers small integers: then
+    ``J v = (f(x + v) - f(x - v)) / 2`` and ``<J v, w> = <v, J^T w>`` hold to the last bit.
+    """
+    rng = np.random.default_rng(7)
+    tangents = [integers(rng, arrays[i].shape, arrays[i].dtype) for i in wrt]
+    cotangents = [integers(rng, o.shape, o.dtype) for o in run(tape, *arrays)]
+    ahead, behind = list(arrays), list(arrays)
+    for i, t in zip(wrt, tangents, strict=True):
+        ahead[i], behind[i] = arrays[i] + t, arrays[i] - t
+    pushed = run(pushed_tape(tape, wrt), *arrays, *tangents)
+    for got, high, low in zip(pushed, run(tape, *ahead), run(tape, *behind), strict=True):
+        np.testing.assert_array_equal(got, (high - low) / 2)
+    back = pulled_tape(tape, wrt)
+    pulled = run(back, *arrays, *cotangents)
+    for i, g in zip(wrt, pulled, strict=True):
+        assert g.shape == arrays[i].shape and g.dtype == arrays[i].dtype
+    left = sum(float(np.sum(p * w)) for p, w in zip(pushed, cotangents, strict=True))
+    assert left == sum(float(np.sum(g * v)) for g, v in zip(pulled, tangents, strict=True))
+    if order > 1:
+        seeds = range(len(arrays), len(arrays) + len(cotangents))
+        check_derivatives(back, [*arrays, *cotangents], [*wrt, *seeds], order - 1)
 
 
 def same_as_numpy(
     traced: Callable[..., Any], plain: Callable[..., Any], *arrays: Any, wrt: Sequence[int] = (0,)
 ) -> Tape:
-    """Check values against NumPy and the derivatives in both modes; return the tape.
-
-    ``plain`` must be linear in the arrays numbered ``wrt``.  Then ``J v = f(x + v) - f(x)``; ``J^T`` is right
-    when ``<J v, w> = <v, J^T w>``.  All numbers are small integers, so everything is exact.
-    """
-    rng = np.random.default_rng(7)
+    """Check values against NumPy's, and the derivatives by `check_derivatives`; return the tape."""
     arrays = tuple(map(np.asarray, arrays))
     tape = trace(traced, *arrays)
-
-    def numpy_of(values: Sequence[Array]) -> list[Array]:
-        out = plain(*(v.copy() for v in values))
-        return [np.asarray(o) for o in (out if isinstance(out, list | tuple) else [out])]
-
-    expected = numpy_of(arrays)
+    out = plain(*(a.copy() for a in arrays))
+    expected = [np.asarray(o) for o in (out if isinstance(out, list | tuple) else [out])]
     for got, want in zip(run(tape, *arrays), expected, strict=True):
         assert got.dtype == want.dtype and got.shape == want.shape
         np.testing.assert_array_equal(got, want)
-    tangents = [integers(rng, arrays[i].shape, arrays[i].dtype) for i in wrt]
-    moved = list(arrays)
-    for i, t in zip(wrt, tangents, strict=True):
-        moved[i] = np.asarray(moved[i] + t)
-    pushed = push(tape, arrays, tangents, wrt)
-    for got, new, old in zip(pushed, numpy_of(moved), expected, strict=True):
-        np.testing.assert_array_equal(got, new - old)
-    cotangents = [integers(rng, o.shape, o.dtype) for o in expected]
-    pulled = pull(tape, arrays, cotangents, wrt)
-    for i, g in zip(wrt, pulled, strict=True):
-        assert g.shape == arrays[i].shape and g.dtype == arrays[i].dtype
-    left = sum(float(np.sum(p * w)) for p, w in zip(pushed, cotangents, strict=True))
-    right = sum(float(np.sum(g * v)) for g, v in zip(pulled, tangents, strict=True))
-    assert left == right
+    check_derivatives(tape, arrays, wrt)
     return tape
 
 

@@ -97,9 +97,8 @@ def _parts(values: Any) -> list[Any] | None:
 
 
 def _all_zero(values: Any, ndim: int) -> bool:
-    return all(
-        isinstance(a, Lit) and a.value == 0 for pair in _pairs(values, ndim) for a in map(operand, pair)
-    )
+    atoms = [operand(v) for pair in _pairs(values, ndim) for v in pair]
+    return all(isinstance(a, Lit) and a.is_value(0) for a in atoms)
 
 
 def _embedded(x: Atom, widths: list[tuple[int, int]]) -> Atom:
