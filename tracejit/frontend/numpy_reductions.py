@@ -28,7 +28,7 @@ from tracejit.ops.arithmetic import divide, sqrt, subtract
 from tracejit.ops.broadcasting import broadcast, broadcast_to, convert, reduce_sum, shape_text
 from tracejit.ops.complex_parts import conjugate, real
 from tracejit.ops.elementwise import Elementwise, add, mul
-from tracejit.ops.extrema import maximum, minimum
+from tracejit.ops.extrema import fmax, fmin, maximum, minimum
 from tracejit.ops.linear import transpose
 from tracejit.ops.logic import logical_and, logical_or, not_equal
 from tracejit.ops.reduction import (
@@ -38,12 +38,14 @@ from tracejit.ops.reduction import (
     argmin,
     reduce_all,
     reduce_any,
+    reduce_fmax,
+    reduce_fmin,
     reduce_max,
     reduce_min,
     reduce_prod,
 )
 
-__all__ = ["deviation", "extreme", "place", "total"]
+__all__ = ["ddof_of", "deviation", "extreme", "mean_of", "place", "total"]
 
 
 def total(
@@ -80,15 +82,21 @@ def _prod(
 # --- extremes ---------------------------------------------------------------------------------------------
 
 
-_EXTREMES: dict[str, tuple[Extreme, Elementwise, Any, Elementwise]] = {
-    "maximum": (reduce_max, maximum, reduce_any, logical_or),
-    "minimum": (reduce_min, minimum, reduce_all, logical_and),
+_EXTREMES: dict[str, tuple[Extreme, Elementwise]] = {
+    "maximum": (reduce_max, maximum),
+    "minimum": (reduce_min, minimum),
+    "fmax": (reduce_fmax, fmax),
+    "fmin": (reduce_fmin, fmin),
+}
+_OF_BOOLEANS: dict[str, tuple[Any, Elementwise]] = {
+    "maximum": (reduce_any, logical_or),
+    "minimum": (reduce_all, logical_and),
 }
 
 
 def extreme(x: Atom, name: str, axis: Any, keepdims: Any, initial: Any, where: Any) -> Atom:
-    """Return the ``maximum`` or ``minimum`` (``name``) over ``axis`` with NumPy's rules on empty ones."""
-    op, pair, logical_op, logical_pair = _EXTREMES[name]
+    """Return the fold of ``x`` by the ufunc ``name`` (an extreme) with NumPy's rules on empty ones."""
+    op, pair = (_OF_BOOLEANS if x.dtype.kind == "b" else _EXTREMES)[name]
     axes = reduced_axes(axis, len(x.shape))
     if not given(initial):
         refuse_empty(x, axes, f"zero-size array to reduction operation {name} which has no identity")
@@ -97,8 +105,6 @@ def extreme(x: Atom, name: str, axis: Any, keepdims: Any, initial: Any, where: A
                 f"reduction operation '{name}' does not have an identity, "
                 "so to use a where mask one has to specify 'initial'"
             )
-    if x.dtype.kind == "b":
-        op, pair = logical_op, logical_pair
     y = op(masked(real_only(x, name), where, op.identity(x.dtype)), axes=axes)
     if given(initial):
         y = pair(y, convert(operand(initial), dtype=x.dtype))
@@ -124,7 +130,9 @@ def _min(
 @implements(np.ptp)
 def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Atom:
     refuse_out(out, "ptp")
-    largest, smallest = (extreme(strong(a), name, axis, keepdims, None, True) for name in _EXTREMES)
+    largest, smallest = (
+        extreme(strong(a), name, axis, keepdims, None, True) for name in ("maximum", "minimum")
+    )
     return subtract(largest, smallest)
 
 
@@ -167,7 +175,11 @@ def _mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Atom:
     refuse_out(out, "mean")
-    x = strong(a)
+    return mean_of(strong(a), axis, dtype, keepdims, where)
+
+
+def mean_of(x: Atom, axis: Any, dtype: Any, keepdims: Any, where: Any) -> Atom:
+    """Return the mean over ``axis`` of the entries where the mask ``where`` holds."""
     working = _working_dtype(x.dtype, dtype)
     axes = reduced_axes(axis, len(x.shape))
     y = reduce_sum(masked(convert(x, dtype=working), where, 0), axes=axes)
@@ -205,7 +217,8 @@ def _degrees(count: Atom, ddof: Any) -> Atom:
     return maximum(subtract(count, less), 0)
 
 
-def _ddof(ddof: Any, correction: Any) -> Any:
+def ddof_of(ddof: Any, correction: Any) -> Any:
+    """Return the degrees of freedom that two arguments of one meaning ask for."""
     if not given(correction):
         return ddof
     if ddof != 0:
@@ -221,7 +234,7 @@ def _var(  # noqa: PLR0913
     refuse_out(out, "var")
     x = strong(a)
     axes = reduced_axes(axis, len(x.shape))
-    y, result = deviation(x, axes, dtype, _ddof(ddof, correction), keepdims, where, mean)
+    y, result = deviation(x, axes, dtype, ddof_of(ddof, correction), keepdims, where, mean)
     return convert(y, dtype=result)
 
 
@@ -233,7 +246,7 @@ def _std(  # noqa: PLR0913
     refuse_out(out, "std")
     x = strong(a)
     axes = reduced_axes(axis, len(x.shape))
-    y, result = deviation(x, axes, dtype, _ddof(ddof, correction), keepdims, where, mean)
+    y, result = deviation(x, axes, dtype, ddof_of(ddof, correction), keepdims, where, mean)
     return convert(sqrt(y), dtype=result)
 
 
@@ -244,7 +257,7 @@ def _average(
     x = strong(a)
     axes = reduced_axes(axis, len(x.shape))
     if not given(weights):
-        mean = _mean(x, axis, keepdims=keepdims)
+        mean = mean_of(x, axis, None, keepdims, True)
         scale = convert(counted(x, axes, True, np.dtype(np.float64)), dtype=mean.dtype)
     else:
         weight = _aligned_weights(strong(weights), x, axes, axis)

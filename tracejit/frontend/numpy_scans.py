@@ -8,23 +8,18 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.indexing import index
+from tracejit.frontend.numpy_shapes import raveled
 from tracejit.frontend.reducing import given, one_axis, refuse_out, strong, sum_dtype
-from tracejit.frontend.registry import implements
+from tracejit.frontend.registry import FUNCTIONS, implements, operand
 from tracejit.ir.tape import Atom, Lit
 from tracejit.ops.arithmetic import subtract
 from tracejit.ops.broadcasting import broadcast, broadcast_to, convert, full, reduce_sum
 from tracejit.ops.elementwise import add, mul, select
 from tracejit.ops.joining import concatenate
-from tracejit.ops.linear import reshape
 from tracejit.ops.logic import isnan, not_equal
 from tracejit.ops.scan import cumsum, prefix_prod
 
-__all__ = ["along", "flat"]
-
-
-def flat(x: Atom) -> Atom:
-    """Return the entries of ``x`` in C order."""
-    return reshape(x, shape=(x.aval.size,))
+__all__ = ["along"]
 
 
 def along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
@@ -36,7 +31,7 @@ def _running(x: Atom, axis: Any, dtype: Any, product: bool) -> Atom:
     """Return the inclusive running sum or product."""
     x = convert(x, dtype=sum_dtype(x.dtype, dtype))
     if axis is None or not x.shape:
-        x = flat(x)
+        x = raveled(x)
     axis = one_axis(0 if axis is None else axis, len(x.shape))
     if product:
         return mul(prefix_prod(x, axis=axis, reverse=False), x)
@@ -112,7 +107,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
         raise ValueError("diff requires input that is at least one dimensional")
     axis = one_axis(axis, len(x.shape))
     parts = [_edge(prepend, x, axis), x, _edge(append, x, axis)]
-    x = concatenate(*(p for p in parts if p is not None), axis=axis)
+    x = FUNCTIONS[np.concatenate]([p for p in parts if p is not None], axis=axis)
     step = not_equal if x.dtype.kind == "b" else subtract
     for _ in range(times):
         later = index(x, along(axis, len(x.shape), slice(1, None)))
@@ -132,10 +127,10 @@ def _edge(value: Any, x: Atom, axis: int) -> Atom | None:
 
 @implements(np.ediff1d)
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Atom:
-    x = flat(strong(ary))
+    x = raveled(strong(ary))
     parts = [index(x, slice(1, None)), index(x, slice(None, -1))]
     inner = subtract(*parts)
-    edges = [None if v is None else convert(flat(strong(v)), dtype=x.dtype) for v in (to_begin, to_end)]
+    edges = [None if v is None else convert(raveled(strong(v)), dtype=x.dtype) for v in (to_begin, to_end)]
     joined: Atom = concatenate(*(p for p in (edges[0], inner, edges[1]) if p is not None), axis=0)
     return joined
 
@@ -145,7 +140,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Atom:
     value = strong(y)
     ndim = len(value.shape)
     axis = one_axis(axis, ndim)
-    width = strong(dx) if x is None else _diff(x, axis=-1 if len(strong(x).shape) == 1 else axis)
+    width = operand(dx) if x is None else _diff(x, axis=-1 if len(strong(x).shape) == 1 else axis)
     if x is not None and len(width.shape) == 1:
         width = broadcast(
             width, shape=tuple(width.shape[0] if a == axis else 1 for a in range(ndim)), axes=(axis,)

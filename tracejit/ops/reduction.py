@@ -15,6 +15,7 @@ from tracejit.ops.arithmetic import divide
 from tracejit.ops.base import Op, Reduction, as_atom
 from tracejit.ops.broadcasting import broadcast, convert, reduce_sum
 from tracejit.ops.elementwise import Elementwise, absorb_mul, mul, select
+from tracejit.ops.logic import equal
 from tracejit.ops.scan import prefix_prod
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "argmin",
     "reduce_all",
     "reduce_any",
+    "reduce_fmax",
+    "reduce_fmin",
     "reduce_max",
     "reduce_min",
     "reduce_prod",
@@ -87,21 +90,30 @@ _attains = Elementwise(
 
 
 class Extreme(Fold):
-    """Largest or smallest entry; NaN wins.
+    """Largest or smallest entry; the entries that attain it share the derivative equally.
 
-    The entries that attain it (all NaN entries, if there are any) share the derivative equally.
+    Parameters
+    ----------
+    name : str
+    function : callable
+        NumPy's meaning.
+    combine : str
+    empty : float
+        The fold of no floats at all; NaN for those that pass over NaN entries.  The others return NaN where
+        there is one, and all NaN entries attain it.
     """
 
     taints = True
 
-    def __init__(self, name: str, function: Callable[..., Any], combine: str, limit: str) -> None:
-        self.name, self.function, self.combine, self.limit = name, function, combine, limit
+    def __init__(self, name: str, function: Callable[..., Any], combine: str, empty: float) -> None:
+        self.name, self.function, self.combine, self.empty = name, function, combine, empty
+        self.attains = equal if np.isnan(empty) else _attains
         self._register()
 
     def identity(self, dtype: np.dtype[Any]) -> np.generic:
         if dtype.kind == "f":
-            return dtype.type(np.inf if self.limit == "max" else -np.inf)
-        return dtype.type(getattr(np.iinfo(dtype), self.limit))
+            return dtype.type(self.empty)
+        return dtype.type(np.iinfo(dtype).min if self.empty < 0 else np.iinfo(dtype).max)
 
     def impl(self, x: Any, *, axes: Axes) -> Any:
         return self.function(x, axis=axes, initial=self.identity(x.dtype))
@@ -120,7 +132,7 @@ class Extreme(Fold):
 
     def _ties(self, x: Atom, y: Atom, axes: Axes) -> tuple[Atom, Atom]:
         """Return which entries attain the extreme, and how many of them there are."""
-        mask = _attains(x, spread(y, x.shape, axes))
+        mask = self.attains(x, spread(y, x.shape, axes))
         return mask, reduce_sum(convert(mask, dtype=y.dtype), axes=axes)
 
 
@@ -209,8 +221,10 @@ class SizeOf(Op):
 
 reduce_prod = ReduceProd()
 reduce_prod._register()
-reduce_max = Extreme("reduce_max", np.max, "max_accumulate({0}, {1})", "min")
-reduce_min = Extreme("reduce_min", np.min, "min_accumulate({0}, {1})", "max")
+reduce_max = Extreme("reduce_max", np.max, "max_accumulate({0}, {1})", -np.inf)
+reduce_min = Extreme("reduce_min", np.min, "min_accumulate({0}, {1})", np.inf)
+reduce_fmax = Extreme("reduce_fmax", np.fmax.reduce, "fmax_accumulate({0}, {1})", np.nan)
+reduce_fmin = Extreme("reduce_fmin", np.fmin.reduce, "fmin_accumulate({0}, {1})", np.nan)
 reduce_any = LogicalFold("reduce_any", np.any, "{0} | {1}", False)
 reduce_all = LogicalFold("reduce_all", np.all, "{0} & {1}", True)
 argmax = ArgReduction("argmax", np.argmax, "({1} > {0}) | (({1} != {1}) & ({0} == {0}))")
