@@ -1,8 +1,8 @@
 """Every op of REGISTRY on sample operands: values, both modes of differentiation, first and second order.
 
 Elementwise ops bring their own samples (their ``domain``); other families add theirs to `SAMPLES` by the op's
-name.  Derivatives are compared with finite differences of the same tape in long double, which are good to about
-14 digits.
+name.  Derivatives are compared with finite differences of the same tape in long double, which are good to
+about 14 digits.
 """
 
 import importlib
@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 
 import tracejit.ops
+from tracejit import pipeline
+from tracejit.errors import UnsupportedError
+from tracejit.frontend.pytree import LEAF
+from tracejit.frontend.reads import Reads
 from tracejit.ir.aval import Aval
 from tracejit.ir.check import check
 from tracejit.ir.interpret import interpret
@@ -23,7 +27,10 @@ from tracejit.ops.base import REGISTRY, Op
 from tracejit.ops.broadcasting import full
 from tracejit.ops.elementwise import Elementwise
 from tracejit.passes.jvp import jvp
+from tracejit.passes.replay import replay
+from tracejit.passes.simplify import simplify
 from tracejit.passes.transpose import vjp
+from tracejit.runtime.entry import Entry, layout_of
 
 Array = np.ndarray[Any, Any]
 Sample = tuple[tuple[Array, ...], dict[str, Any]]
@@ -50,13 +57,34 @@ def operands_of(op: Elementwise, dtype: Any, shape: tuple[int, ...]) -> tuple[Ar
     return tuple(_numbers(rng, d, limits, shape) for d, limits in zip(dtypes, op.domain, strict=True))
 
 
+def extremes_of(op: Elementwise, dtype: Any) -> tuple[Array, ...]:
+    """Numbers from the domain, and all combinations of what loops get wrong: zeros, ends, infinities."""
+    single = [np.concatenate([a, _extremes(a.dtype)]) for a in operands_of(op, dtype, (3,))]
+    if op.name == "power" and single[1].dtype.kind in "iu":
+        single[1] = single[1] % 7  # not negative
+    step = 7 if op.arity > 2 else 1
+    return tuple(np.ascontiguousarray(a.ravel()[::step]) for a in np.meshgrid(*single, indexing="ij"))
+
+
+def _extremes(dtype: np.dtype[Any]) -> Array:
+    if dtype.kind == "f":
+        limits = np.finfo(dtype)
+        tiny = [limits.tiny, -limits.smallest_subnormal]
+        return np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, *tiny, limits.max, 0.5, -2.5, 3], dtype)
+    if dtype.kind == "c":
+        return np.array([0, 1, -1, 1j, -1j, 2 + 3j, -0.5 + 0.25j], dtype)
+    if dtype.kind == "b":
+        return np.array([True, False])
+    return np.array([0, 1, np.iinfo(dtype).min, np.iinfo(dtype).max, 2, 3, 7], dtype)
+
+
 def takes(op: Elementwise, arrays: Sequence[Array]) -> bool:
-    """Whether NumPy's function has a loop for these operands, and the op does not refuse complex ones."""
+    """Whether the op has a loop for these operands."""
     try:
-        op.dtypes([Aval(a.shape, a.dtype) for a in arrays])
-    except TypeError:
+        op_tape(op, arrays, {})
+    except (TypeError, UnsupportedError):
         return False
-    return not (op.real_only and any(a.dtype.kind == "c" for a in arrays))
+    return True
 
 
 def _numbers(
@@ -105,6 +133,23 @@ def reverse_tape(tape: Tape) -> Tape:
 
 def run(tape: Tape, arrays: Sequence[Array]) -> list[Array]:
     return [np.asarray(o) for o in interpret(tape, arrays)[0]]
+
+
+def run_compiled(tape: Tape, arrays: Sequence[Array]) -> list[Array]:
+    """Results of the generated loops."""
+    layouts = tuple(layout_of(a) for a in arrays)
+    entry = Entry(simplify(tape), Reads(), (), LEAF, (), (), layouts, pipeline._compile)
+    results = zip(entry.run(arrays, {}), tape.outputs, strict=True)
+    with np.errstate(over="ignore"):
+        return [np.asarray(r).astype(v.dtype, copy=False) for r, v in results]
+
+
+def joined(tapes: Sequence[Tape]) -> Tape:
+    """The tapes side by side."""
+    with Builder() as builder:
+        inputs = [[builder.input(v.aval) for v in tape.inputs] for tape in tapes]
+        outputs = [replay(tape, own) for tape, own in zip(tapes, inputs, strict=True)]
+        return check(builder.finish([a for own in outputs for a in own]))
 
 
 # --- comparisons --------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from tracejit.passes.vmap import vmap
 
 OPS = op_table.elementwise_ops()
 INTEGERS = ("i8", "i1", "u1", "?")
-DTYPES = ("f8", "f4", "c16", *INTEGERS)
+FLOATS = ("f8", "f4", "c16")
+DTYPES = (*FLOATS, *INTEGERS)
 
 
 def _ops_on(dtype, condition=lambda op: True):
@@ -103,3 +104,60 @@ def _check_batching(op, dtype):
 def test_broadcasting(op, shapes):
     arrays = [op_table.operands_of(op, "f8", shape)[i] for i, shape in enumerate(shapes)]
     op_table.check_derivatives(op_table.op_tape(op, arrays, {}), arrays, 1, 1e-11)
+
+
+def _appears(op, dtype):
+    """Whether the op takes operands of the dtype, and is not replaced by another for them."""
+    if dtype in INTEGERS and not isinstance(op.function, np.ufunc) and op.name != "select":
+        return False  # internal functions only see floats
+    arrays = op_table.operands_of(op, dtype, (1,))
+    return op_table.takes(op, arrays) and op in {eqn.op for eqn in op_table.op_tape(op, arrays, {}).eqns}
+
+
+def _groups(dtype, condition=lambda op: True, slow=False, size=8):
+    """Ops in groups that share a kernel: compiling one by one takes three times as long."""
+    found = [op for op in OPS if condition(op) and _appears(op, dtype)]
+    groups = [found[i : i + size] for i in range(0, len(found), size)]
+    marks = [pytest.mark.slow] if slow else []
+    return [
+        pytest.param(dtype, g, id=f"{dtype}-{'-'.join(op.name for op in g)}", marks=marks) for g in groups
+    ]
+
+
+_VALUES = [case for dtype in DTYPES for case in _groups(dtype, slow=dtype not in ("f8", "f4", "i8"))]
+_DERIVATIVES = [case for dtype in FLOATS for case in _groups(dtype, _has_derivative, slow=dtype != "f8")]
+
+
+@pytest.mark.parametrize(("dtype", "ops"), _VALUES)
+def test_compiled_values(dtype, ops):
+    operands = [op_table.extremes_of(op, dtype) for op in ops]
+    tapes = [op_table.op_tape(op, arrays, {}) for op, arrays in zip(ops, operands, strict=True)]
+    _check_compiled(tapes, operands)
+
+
+@pytest.mark.parametrize(("dtype", "ops"), _DERIVATIVES)
+def test_compiled_derivatives(dtype, ops):
+    rng = np.random.default_rng(3)
+    tapes, operands = [], []
+    for op in ops:
+        arrays = op_table.extremes_of(op, dtype)
+        tape = op_table.op_tape(op, arrays, {})
+        tapes.append(op_table.reverse_tape(tape))
+        operands.append([*arrays, *(rng.uniform(0.5, 1, v.shape).astype(v.dtype) for v in tape.outputs)])
+    _check_compiled(tapes, operands)
+
+
+def _check_compiled(tapes, operands):
+    joined = op_table.joined(tapes)
+    arrays = [a for own in operands for a in own]
+    expected, found = op_table.run(joined, arrays), op_table.run_compiled(joined, arrays)
+    for got, want in zip(found, expected, strict=True):
+        assert got.dtype == want.dtype
+        if want.dtype.kind not in "fc":
+            np.testing.assert_array_equal(got, want)
+            continue
+        limits = np.finfo(want.dtype)
+        smallest = limits.smallest_subnormal if limits.bits == 16 else 0  # loops compute float16 in float32
+        np.testing.assert_allclose(got, want, rtol=16 * limits.eps, atol=smallest)
+        if want.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tracejit.ir.tape import Atom, Lit
+from tracejit.errors import UnsupportedError
+from tracejit.ir.aval import compute_dtype
+from tracejit.ir.tape import Atom, Lit, current
+from tracejit.ops.base import as_atom
 from tracejit.ops.elementwise import Elementwise, constant, mul, neg, select
 from tracejit.ops.logic import equal
 
@@ -136,8 +141,25 @@ floor = Elementwise("floor", np.floor, "floor({0})", None)
 ceil = Elementwise("ceil", np.ceil, "ceil({0})", None)
 trunc = Elementwise("trunc", np.trunc, "trunc({0})", None)
 rint: Elementwise = Elementwise("rint", np.rint, "rint({0})", None)
-spacing = Elementwise("spacing", np.spacing, "spacing({0})", None, cost=20)
-nextafter = Elementwise("nextafter", np.nextafter, "nextafter({0}, {1})", lambda y, a, b: 1, None, cost=20)
+
+
+class Grid(Elementwise):
+    """Steps between neighbouring floats, which have no meaning in the wider dtype that loops compute in."""
+
+    def __call__(self, *operands: Any) -> Atom:
+        atoms = [as_atom(x) for x in operands]
+        dtype = self.dtypes([a.aval for a in atoms])[1]
+        if compute_dtype(dtype) != dtype:
+            raise UnsupportedError(
+                f"`{self.name}` of {dtype} is not supported on traced values.",
+                where=current().source(),
+                hint="Convert the operands first: `x.astype(np.float64)`.",
+            )
+        return super().__call__(*atoms)
+
+
+spacing = Grid("spacing", np.spacing, "spacing({0})", None, cost=20)
+nextafter = Grid("nextafter", np.nextafter, "nextafter({0}, {1})", lambda y, a, b: 1, None, cost=20)
 heaviside = Elementwise(
     "heaviside",
     np.heaviside,

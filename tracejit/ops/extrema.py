@@ -57,11 +57,10 @@ def _above(y: Atom, x: Atom, low: Atom, high: Atom) -> Atom:
     return select(logical_or(greater(x, high), greater(low, high)), constant(1, y), constant(0, y))
 
 
-# The order of the operands is what makes NumPy's loop return the bound, not the array, where they are equal.
 clip = Elementwise(
     "clip",
     np._core.umath.clip,  # type: ignore[attr-defined]
-    "minimum({2}, maximum({1}, {0}))",
+    "minimum(maximum({0}, {1}), {2})",
     _inside,
     _below,
     _above,

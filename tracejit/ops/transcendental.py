@@ -63,9 +63,15 @@ log2 = _unary(np.log2, lambda y, x: divide(1 / LOG_2, x), domain=POSITIVE, taint
 log10 = _unary(np.log10, lambda y, x: divide(1 / LOG_10, x), domain=POSITIVE, taints=True)
 log1p = _unary(np.log1p, lambda y, x: reciprocal(add(1, x)), domain=((-0.7, 2.0),), taints=True)
 
+
+def _slope_of_tan(y: Atom, x: Atom) -> Atom:
+    """``1 + tan(x)**2``, which cancels where ``x`` is complex."""
+    return reciprocal(square(cos(x))) if x.dtype.kind == "c" else add(1, square(y))
+
+
 sin = _unary(np.sin, lambda y, x: cos(x))
 cos: Elementwise = _unary(np.cos, lambda y, x: neg(sin(x)))
-tan = _unary(np.tan, lambda y, x: add(1, square(y)), domain=((-1.2, 1.2),))
+tan = _unary(np.tan, _slope_of_tan, domain=((-1.2, 1.2),))
 arcsin = _unary(
     np.arcsin, lambda y, x: reciprocal(_root_of_one_minus_square(x)), domain=INSIDE_ONE, taints=True
 )

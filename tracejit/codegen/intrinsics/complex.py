@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba.np import ufunc_db
 
-from .calls import c_call
+from .calls import c_call, constant
 from .define import Lowering
 
 # Numba has NumPy's algorithms for these, written for one element.
@@ -19,12 +19,27 @@ _UFUNCS = (
 
 def lowerings() -> dict[str, Lowering]:
     """NumPy's name -> lowering for complex64 and complex128."""
-    return {name: _ufunc_loop(getattr(np, name)) for name in _UFUNCS.split()}
+    table = {name: _ufunc_loop(getattr(np, name)) for name in _UFUNCS.split()}
+    return table | {"power": _power(table["power"])}
 
 
 def _ufunc_loop(ufunc: np.ufunc) -> Lowering:
     loops = ufunc_db.get_ufunc_info(ufunc)
     return next(loops[key] for key in loops if set(key.split("->")[0]) == {"D"})
+
+
+def _power(general: Lowering) -> Lowering:
+    """A power of 0 is 0 where the exponent has a positive real part, which Numba only knows of real ones."""
+
+    def lowering(context: Any, b: Any, signature: Any, values: Any) -> Any:
+        base, exponent = (parts(context, b, k, v) for k, v in zip(signature.args, values, strict=True))
+        zero = constant(base[0], 0.0)
+        vanishes = [b.fcmp_ordered("==", part, zero) for part in base]
+        chosen = b.and_(b.and_(*vanishes), b.fcmp_ordered(">", exponent[0], zero))
+        result = parts(context, b, signature.return_type, general(context, b, signature, values))
+        return build(context, b, signature.return_type, *(b.select(chosen, zero, part) for part in result))
+
+    return lowering
 
 
 def absolute(context: Any, b: Any, signature: Any, values: Any) -> Any:
