@@ -389,7 +389,7 @@ def vjp(function: Function, *primals: Any) -> tuple[Any, Callable[[Any], tuple[A
     >>> pull(np.array([1.0, 0.0]))
     (array([2., 0.]),)
     """
-    value = call(function, _IDENTITY, primals, {})
+    value = call(function, _VALUE, primals, {})
     transform = Transform(derivatives.pulled_back, tuple(range(len(primals))), ("vjp",), extra=1)
 
     @boundary
@@ -442,6 +442,7 @@ def jit(function: Function) -> Any:
     return Transformed(function, _IDENTITY)
 
 
+_VALUE = Transform(derivatives.value, None, ("value",))
 _IDENTITY = Transform(derivatives.identity, None, ("jit",), writes=True)
 
 

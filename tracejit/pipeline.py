@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.codegen.emit import Program, lower
-from tracejit.errors import RetraceWarning
+from tracejit.errors import RetraceWarning, UnsupportedError
 from tracejit.frontend.arguments import Call, arguments
 from tracejit.frontend.registry import operand
 from tracejit.frontend.trace import (
@@ -36,7 +36,13 @@ from tracejit.ir.check import check
 from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.simplify import simplify
-from tracejit.runtime.compile import ArgSpec, CompiledFunction, compile_function, compile_plain, compiled_count
+from tracejit.runtime.compile import (
+    ArgSpec,
+    CompiledFunction,
+    compile_function,
+    compile_plain,
+    compiled_count,
+)
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
 from tracejit.tracebacks import warn_user
 
@@ -147,8 +153,22 @@ def _run(entry: Entry, leaves: Sequence[Any]) -> Any:
     gathered = entry.gather(leaves)
     if gathered is None:
         raise _DoesNotFit
+    if entry.written:
+        _refuse_overlap(entry, leaves)
     outputs = entry.interpret(*gathered) if _interpreting() else entry.run(*gathered)
     return entry.finish(outputs, leaves)
+
+
+def _refuse_overlap(entry: Entry, leaves: Sequence[Any]) -> None:
+    """Raise if the function writes into an array of which another argument sees a part."""
+    for number, _ in entry.written:
+        for other, leaf in enumerate(leaves):
+            if other != number and isinstance(leaf, np.ndarray) and np.shares_memory(leaf, leaves[number]):
+                names = [entry.tape.inputs[n].name for n in (number, other)]
+                raise UnsupportedError(
+                    f"The function writes into {names[0]!r}, which shares memory with {names[1]!r}.",
+                    hint="Pass a copy of one of them, so that no argument changes through another.",
+                )
 
 
 def entry_for(
@@ -328,6 +348,10 @@ def _call_nested(function: Callable[..., Any], transform: Transform, call: Call,
     traced = trace_nested(function, call.tree, atoms, call.extra, call.axes)
     inputs = [*(a for a in atoms if not isinstance(a, Static)), *traced.captured]
     result, out_tree = transform.derive(traced, call, inputs)
+    if transform.writes:
+        given = [leaf for leaf in leaves if not isinstance(leaf, Static)]
+        for (number, _), contents in zip(traced.written, result[out_tree.size :], strict=True):
+            given[number][...] = wrap(contents)
     return out_tree.unflatten(wrap([_plain(leaf) for leaf in result[: out_tree.size]]))
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "pulled_back",
     "second_order",
     "tuple_tree",
+    "value",
     "zeros_for",
 ]
 
@@ -52,6 +53,11 @@ def tuple_tree(children: Sequence[TreeDef]) -> TreeDef:
 def leaves_of(traced: Traced, outputs: Sequence[Atom]) -> list[Any]:
     """Return the output leaves of the traced function."""
     return [leaf if isinstance(leaf, Static) else outputs[leaf] for leaf in traced.outputs]
+
+
+def value(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
+    """The function's result."""
+    return leaves_of(traced, replay(traced.tape, atoms)), traced.out_tree
 
 
 def identity(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
