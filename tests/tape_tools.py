@@ -32,6 +32,8 @@ class Handle:
 class SizeHandle:
     """The least that counts as a symbolic size."""
 
+    _tracejit_traced = True
+
     def __init__(self, dim: Any) -> None:
         self._tracejit_dim = dim
 

@@ -18,7 +18,7 @@ from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, current
 from tracejit.ops.arithmetic import divide, floor, sign, subtract
 from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert, expand_dims, full
-from tracejit.ops.elementwise import add, mul, select
+from tracejit.ops.elementwise import add, common_dtype, mul, select
 from tracejit.ops.indexing import INDEX
 from tracejit.ops.linear import iota
 from tracejit.ops.logic import equal
@@ -106,33 +106,41 @@ def _linspace(
     count = size(num)
     if not current().decide(">=", count):
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    working, (first, last) = _ends(start, stop)
-    intervals = count - 1 if endpoint else count
-    step = divide(subtract(last, first), size_of(intervals, working))
+    first, last = _ends(start, stop)
+    working = first.dtype
+    intervals, delta = count - 1 if endpoint else count, subtract(last, first)
     shape = (count, *first.shape)
-    number = iota(shape=shape, axis=0, dtype=working)
-    values = number if intervals == 0 else mul(number, broadcast_to(step, shape))
+    values = iota(shape=shape, axis=0, dtype=working)
+    if intervals in (0, -1):
+        step: Any = np.nan  # nothing lies between
+        values = mul(values, broadcast_to(delta, shape))
+    else:
+        step = divide(delta, size_of(intervals, working))
+        values = mul(values, broadcast_to(step, shape))
     values = add(values, broadcast_to(first, shape))
     if endpoint and count not in (0, 1):
         is_last = equal(iota(shape=shape, axis=0, dtype=INDEX), size_of(count - 1))
         values = select(is_last, broadcast_to(last, shape), values)  # free of rounding
-    result = _finished(values, dtype, working, axis)
+    result = _finished(values if dtype is None or not _whole(dtype) else floor(values), dtype, axis)
     return (result, step) if retstep else result
 
 
-def _ends(start: Any, stop: Any) -> tuple[DType, list[Atom]]:
-    """Return the floating dtype of a range, and its ends broadcast to each other in it."""
-    ends = [strong(start), strong(stop)]
-    working = np.result_type(*(e.dtype if e.aval.inexact else np.float64 for e in ends), 0.0)
+def _whole(dtype: Any) -> bool:
+    return np.dtype(dtype).kind in "iu"
+
+
+def _ends(start: Any, stop: Any) -> tuple[Atom, Atom]:
+    """Return the ends of a range in their common floating dtype, broadcast to each other."""
+    ends = [operand(start), operand(stop)]
+    working = np.result_type(common_dtype([e.aval for e in ends]), 0.0)
     shape = broadcast_shapes(*(e.shape for e in ends), what="linspace")
-    return working, [broadcast_to(convert(e, dtype=working), shape) for e in ends]
+    first, last = (broadcast_to(convert(e, dtype=working), shape) for e in ends)
+    return first, last
 
 
-def _finished(values: Atom, dtype: Any, working: DType, axis: int) -> Atom:
-    dtype = working if dtype is None else np.dtype(dtype)
-    if dtype.kind in "iu" and values.dtype.kind == "f":
-        values = floor(values)
-    return move_axis(convert(values, dtype=dtype), 0, one_axis(axis, len(values.shape)))
+def _finished(values: Atom, dtype: Any, axis: int) -> Atom:
+    values = convert(values, dtype=values.dtype if dtype is None else dtype)
+    return move_axis(values, 0, one_axis(axis, len(values.shape)))
 
 
 @implements(np.logspace)
@@ -149,19 +157,20 @@ def _logspace(
     bottom = operand(base)
     if bottom.shape:
         raise unsupported("`np.logspace` with an array as base", "Write `base ** np.linspace(start, stop)`.")
-    values = power(bottom, exponents)
-    return _finished(values, dtype, values.dtype, axis)
+    return _finished(power(bottom, exponents), dtype, axis)
 
 
 @implements(np.geomspace)
 def _geomspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Atom:
-    working, (first, last) = _ends(start, stop)
+    first, last = _ends(strong(start), strong(stop))
+    working = np.result_type(first.dtype, float if dtype is None else np.dtype(dtype))
     if working.kind == "c":
         raise unsupported(
             "`np.geomspace` with complex ends", "Use `np.exp(np.linspace(np.log(a), np.log(b)))`."
         )
+    first, last = convert(first, dtype=working), convert(last, dtype=working)
     count = size(num)
     signs = sign(first)
     exponents = _linspace(*(log10(mul(signs, end)) for end in (first, last)), num, endpoint)
@@ -170,7 +179,7 @@ def _geomspace(
     values = select(equal(place, 0), broadcast_to(first, exponents.shape), values)
     if endpoint and count not in (0, 1):
         values = select(equal(place, size_of(count - 1)), broadcast_to(last, exponents.shape), values)
-    return _finished(values, dtype, working, axis)
+    return _finished(values, dtype, axis)
 
 
 @implements(np.meshgrid)
