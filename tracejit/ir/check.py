@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracejit.errors import InternalError
-from tracejit.ir.tape import Atom, Eqn, Lit, Names, Tape, Var
+from tracejit.ir.tape import Atom, Eqn, Lit, Names, Tape, Var, bodies
 
 __all__ = ["check"]
 
@@ -12,7 +12,7 @@ def check(tape: Tape, stage: str = "") -> Tape:
     """Return ``tape`` if it is well formed; raise `InternalError` that shows the equation otherwise.
 
     Every operand is known before it is used, every variable is defined once, and every equation's results have the
-    shape and dtype that its op infers.
+    shape and dtype that its op infers.  The same holds of the bodies of loops and branches.
     """
     known: set[Var] = set()
 
@@ -30,6 +30,8 @@ def check(tape: Tape, stage: str = "") -> Tape:
     for eqn in tape.eqns:
         for atom in eqn.operands:
             use(atom, eqn)
+        for body in bodies(eqn):
+            check(body, stage)
         inferred = eqn.op.infer(*(a.aval for a in eqn.operands), **eqn.params)
         expected = inferred if isinstance(inferred, tuple) else (inferred,)
         for var, aval in zip(eqn.results, expected, strict=True):

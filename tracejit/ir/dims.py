@@ -15,6 +15,7 @@ __all__ = [
     "FloorDiv",
     "Poly",
     "Symbol",
+    "Undecided",
     "Unify",
     "as_symbol",
     "evaluate",
@@ -31,12 +32,26 @@ SMALL = 8
 
 
 class Symbol:
-    """An unknown extent (or a loop index).  Two symbols are equal only if they are the same object."""
+    """An unknown extent, or the counter of a loop.  Two symbols are equal only if they are the same object.
 
-    __slots__ = ("hint", "lower", "name")
+    Attributes
+    ----------
+    hint : int
+        The extent in the traced call.
+    lower : int
+    upper : int or Poly, optional
+        For counters: ``0 <= counter < upper``, the number of trips.
+    local : bool
+        Known only while the tape runs, not from its inputs: counters, and extents that the tape itself computes.
+    """
 
-    def __init__(self, name: str, hint: int, lower: int = SMALL + 1) -> None:
-        self.name, self.hint, self.lower = name, hint, lower
+    __slots__ = ("hint", "local", "lower", "name", "upper")
+
+    def __init__(
+        self, name: str, hint: int, lower: int = SMALL + 1, upper: Dim | None = None, local: bool = False
+    ) -> None:
+        self.name, self.hint, self.lower, self.upper = name, hint, lower, upper
+        self.local = local or upper is not None
 
     def __repr__(self) -> str:
         return self.name
@@ -223,10 +238,15 @@ def symbols(dim: Dim) -> Iterator[Symbol]:
 def lower_bound(dim: Dim) -> int | None:
     """Return a proved lower bound, or None when the signs of the terms prove nothing.
 
-    ``n*m - n`` is ``n*(m - 1)``: a negative monomial is covered by a larger positive one that contains it.
+    ``n*m - n`` is ``n*(m - 1)``: a negative monomial is covered by a larger positive one that contains it.  What is
+    linear in the counter of a loop is least at the first or at the last trip.
     """
     if isinstance(dim, int):
         return dim
+    ends = _ends(dim)
+    if ends is not None:
+        lows = [lower_bound(end) for end in ends]
+        return None if None in lows else min(low for low in lows if low is not None)
     total, owed = 0, []
     positive = {m: c for m, c in dim.terms.items() if c > 0}
     for monomial, coefficient in dim.terms.items():
@@ -248,6 +268,22 @@ def lower_bound(dim: Dim) -> int | None:
             return None
         total += coefficient * _least(monomial)
     return total + min(dim.terms.get((), 0), 0)
+
+
+def _ends(dim: Poly) -> tuple[Dim, Dim] | None:
+    """Return ``dim`` at both ends of the range of an innermost counter in which it is linear."""
+    counters = {s: s.upper for s in symbols(dim) if s.upper is not None}
+    outer = {s for upper in counters.values() for s in symbols(upper)}
+    for counter, upper in counters.items():
+        if counter not in outer and all(_degree(m, counter) <= 1 for m in dim.terms):
+            return substitute(dim, {counter: 0}), substitute(dim, {counter: upper - 1})
+    return None
+
+
+def _degree(monomial: Monomial, symbol: Symbol) -> int:
+    """Return the power of ``symbol``; a rounded quotient that holds it counts as more than linear."""
+    rounded = any(isinstance(a, FloorDiv) and symbol in symbols(a.numerator) for a in monomial)
+    return 2 if rounded else monomial.count(symbol)
 
 
 def _contains(big: Monomial, small: Monomial) -> bool:
@@ -280,6 +316,17 @@ class Unify(BaseException):
         self.size = size
         self.mapping = _solve(size)
         super().__init__(f"{size} == 0")
+
+
+class Undecided(BaseException):
+    """Raised where a trace asks about a size that is known only while the tape runs, and nothing is proved of it.
+
+    A loop then cannot be a region.  It is a ``BaseException`` because user code must not catch it.
+    """
+
+    def __init__(self, relation: str, size: Poly) -> None:
+        self.size = size
+        super().__init__(f"{size} {relation} 0 is not the same in every iteration")
 
 
 def _solve(size: Poly) -> dict[Symbol, Dim]:

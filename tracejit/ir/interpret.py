@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from tracejit.ir import dims
 from tracejit.ir.dims import Poly, Symbol
 from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var, input_symbols
 
-__all__ = ["evaluate_params", "interpret", "run_equation"]
+__all__ = ["evaluate_params", "interpret", "run_equation", "run_tape"]
 
 Array = np.ndarray[Any, Any]
 
@@ -33,22 +33,28 @@ def interpret(
     extents = dict(sizes or {})
     for symbol, (number, axis) in input_symbols(tape).items():
         extents[symbol] = arrays[number].shape[axis]
+    with np.errstate(all="ignore"):
+        return run_tape(tape, arrays, extents)
+
+
+def run_tape(
+    tape: Tape, arrays: Sequence[Any], sizes: MutableMapping[Symbol, int]
+) -> tuple[list[Any], list[Any]]:
+    """Return (outputs, values of the guards), with the extents of all symbols given."""
     env: dict[Var, Any] = dict(zip(tape.inputs, arrays, strict=True))
     env.update(tape.consts)
 
     def read(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Lit) else env[atom]
 
-    with np.errstate(all="ignore"):
-        for eqn in tape.eqns:
-            env.update(zip(eqn.results, run_equation(eqn, [read(a) for a in eqn.operands], extents), strict=True))
+    for eqn in tape.eqns:
+        env.update(zip(eqn.results, run_equation(eqn, [read(a) for a in eqn.operands], sizes), strict=True))
     return [read(a) for a in tape.outputs], [read(g.var) for g in tape.guards]
 
 
-def run_equation(eqn: Eqn, values: Sequence[Any], sizes: Mapping[Symbol, int]) -> tuple[Any, ...]:
+def run_equation(eqn: Eqn, values: Sequence[Any], sizes: MutableMapping[Symbol, int]) -> tuple[Any, ...]:
     """Return the results of one equation."""
-    out = eqn.op.impl(*values, **evaluate_params(eqn.params, sizes))
-    return tuple(out) if isinstance(out, tuple) else (out,)
+    return eqn.op.run(values, eqn.params, sizes)
 
 
 def evaluate_params(params: Mapping[str, Any], sizes: Mapping[Symbol, int]) -> dict[str, Any]:

@@ -17,13 +17,13 @@ import numpy as np
 from tracejit.errors import InternalError, LeakedTraceError
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
-from tracejit.ir.dims import Dim, Poly, Symbol, Unify
+from tracejit.ir.dims import Dim, Poly, Symbol, Undecided, Unify
 from tracejit.ir.source import Source, here
 
 if TYPE_CHECKING:
     from tracejit.ops.base import Op
 
-__all__ = ["Atom", "Builder", "Eqn", "Lit", "SizeGuard", "Tape", "ValueGuard", "Var", "current", "is_tracing"]
+__all__ = ["Atom", "Builder", "Eqn", "Lit", "SizeGuard", "Tape", "ValueGuard", "Var", "bodies", "current", "is_tracing"]
 
 
 class Var:
@@ -130,19 +130,7 @@ class Tape:
     guards: tuple[ValueGuard, ...] = ()
 
     def __str__(self) -> str:
-        names = Names()
-        head = ", ".join(names.typed(v) for v in self.inputs)
-        lines = [f"tape({head}):"]
-        lines += [f"    const {names.typed(v)}" for v, _ in self.consts]
-        lines += [f"    where {guard}" for guard in self.sizes]
-        rows = [names.equation(e) for e in self.eqns]
-        width = min(max((len(r) for r in rows), default=0), 76)
-        for row, eqn in zip(rows, self.eqns, strict=True):
-            where = f"  # {eqn.source.short}" if eqn.source else ""
-            lines.append(f"    {row:<{width}}{where}")
-        lines += [f"    guard {names(g.var)} == {g.expected!r}" for g in self.guards]
-        lines.append(f"    return {', '.join(names(v) for v in self.outputs)}")
-        return "\n".join(lines)
+        return "\n".join(Names().lines(self, "tape"))
 
     def _repr_html_(self) -> str:
         text = str(self).replace("&", "&amp;").replace("<", "&lt;")
@@ -174,7 +162,35 @@ class Names:
         return f"{left} = {eqn.op.name}({inside})"
 
 
+    def lines(self, tape: Tape, title: str) -> list[str]:
+        """Return the text of ``tape``, line by line; bodies stand indented below their equation."""
+        lines = [f"{title}({', '.join(self.typed(v) for v in tape.inputs)}):"]
+        lines += [f"    const {self.typed(v)}" for v, _ in tape.consts]
+        lines += [f"    where {guard}" for guard in tape.sizes]
+        rows = [self.equation(e) for e in tape.eqns]
+        width = min(max((len(r) for r in rows), default=0), 76)
+        for row, eqn in zip(rows, tape.eqns, strict=True):
+            where = f"  # {eqn.source.short}" if eqn.source else ""
+            lines.append(f"    {row:<{width}}{where}")
+            for number, body in enumerate(bodies(eqn)):
+                lines += ["        " + line for line in self.lines(body, f"body {number}")]
+        lines += [f"    guard {self(g.var)} == {g.expected!r}" for g in tape.guards]
+        lines.append(f"    return {', '.join(map(self, tape.outputs))}")
+        return lines
+
+
+def bodies(eqn: Eqn) -> list[Tape]:
+    """Return the tapes that an equation holds: the bodies of loops and branches."""
+    found: list[Tape] = []
+    for value in eqn.params.values():
+        values = value if isinstance(value, tuple) else (value,)
+        found.extend(v for v in values if isinstance(v, Tape))
+    return found
+
+
 def _param_text(value: object) -> str:
+    if isinstance(value, Tape):
+        return "..."
     if isinstance(value, tuple):
         return "(" + ",".join(_param_text(v) for v in value) + ")"
     return str(value)
@@ -298,7 +314,10 @@ class Builder:
         """Answer ``size relation 0`` (``==`` or ``>=``) from the extents of the traced call.
 
         An answer that is not proved becomes a guard.  A true equality restarts the trace with equal sizes (`Unify`).
+        Of sizes that are known only while the tape runs, answers must be proved (`Undecided`).
         """
+        if any(s.local for s in dims.symbols(size)):
+            return self._prove(relation, size)
         value = dims.hint(size)
         answer = {"==": value == 0, ">=": value >= 0}[relation]
         if isinstance(size, int) or _proved(relation, size, answer):
@@ -308,6 +327,13 @@ class Builder:
         guard = relation if answer else {"==": "!=", ">=": "<"}[relation]
         self.sizes.setdefault((guard, size), SizeGuard(guard, size, self.source()))
         return answer
+
+    def _prove(self, relation: str, size: Dim) -> bool:
+        assert isinstance(size, Poly)
+        for answer in (True, False):
+            if _proved(relation, size, answer):
+                return answer
+        raise Undecided(relation, size)
 
     def pin(self, size: Dim) -> int:
         """Return the extent as a plain int; the trace then holds for this extent only."""

@@ -13,13 +13,14 @@ Conventions shared by all rules
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tracejit.ir.aval import Aval
-from tracejit.ir.dims import Dim
+from tracejit.ir.dims import Dim, Symbol
+from tracejit.ir.interpret import evaluate_params
 from tracejit.ir.tape import Atom, Lit, Var, current
 
 __all__ = ["REGISTRY", "Linear", "Maybe", "Opaque", "Op", "Read", "Reduction", "as_atom"]
@@ -76,6 +77,13 @@ class Op(ABC):
     @abstractmethod
     def impl(self, *arrays: Any, **params: Any) -> Any:
         """Return the result(s) on NumPy arrays; sizes in ``params`` are plain ints here."""
+
+    def run(
+        self, values: Sequence[Any], params: Mapping[str, Any], sizes: MutableMapping[Symbol, int]
+    ) -> tuple[Any, ...]:
+        """Return all results on NumPy arrays, with the extents of symbols from ``sizes``."""
+        out = self.impl(*values, **evaluate_params(params, sizes))
+        return tuple(out) if isinstance(out, tuple) else (out,)
 
     @abstractmethod
     def jvp(

@@ -13,9 +13,10 @@ from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom
 from tracejit.ops.base import Index, Maybe, Op, Read, as_atom
 from tracejit.ops.broadcasting import full, lead
+from tracejit.ops.elementwise import add
 from tracejit.ops.linear import inside, region, slice_
 
-__all__ = ["Piecewise", "concatenate", "slice_update", "zeros_of"]
+__all__ = ["Piecewise", "concatenate", "slice_add", "slice_update", "zeros_of"]
 
 
 class Piecewise(Op):
@@ -123,8 +124,46 @@ class SliceUpdate(Piecewise):
         return Read(1, inner, conditions), Read(0, index)
 
 
+class SliceAdd(Op):
+    """``x`` with ``v`` added to the region ``start + i*step``: how cotangents of slices add up in place."""
+
+    name = "slice_add"
+    taints = True
+
+    def __call__(self, x: Any, v: Any, *, start: Shape, step: tuple[int, ...]) -> Atom:
+        old, new = as_atom(x), as_atom(v)
+        whole = old.shape == new.shape and not any(start) and all(s == 1 for s in step)
+        result: Atom = add(old, new) if whole else self.bind(old, new, start=tuple(start), step=tuple(step))
+        return result
+
+    def infer(self, x: Aval, v: Aval, *, start: Shape, step: tuple[int, ...]) -> Aval:
+        assert x.ndim == v.ndim == len(start) == len(step) and x.dtype == v.dtype, (x, v, start, step)
+        return x
+
+    def impl(self, x: Any, v: Any, *, start: tuple[int, ...], step: tuple[int, ...]) -> Any:
+        result = np.array(x)
+        result[region(start, v.shape, step)] += v
+        return result
+
+    def jvp(self, tangents, operands, results, absorb, *, start, step):  # type: ignore[no-untyped-def]
+        tx, tv = tangents
+        if tv is None:
+            return (tx,)
+        return (self(zeros_of(operands[0]) if tx is None else tx, tv, start=start, step=step),)
+
+    def vjp(self, cotangents, operands, results, wanted, absorb, *, start, step):  # type: ignore[no-untyped-def]
+        (cotangent,), (_, v) = cotangents, operands
+        inward = slice_(cotangent, start=start, size=v.shape, step=step) if wanted[1] else None
+        return (cotangent if wanted[0] else None, inward)
+
+    def batch(self, size: Dim, operands: Sequence[Atom], batched: Sequence[bool], *, start, step):  # type: ignore[no-untyped-def]
+        x, v = (lead(a, size, b) for a, b in zip(operands, batched, strict=True))
+        return self(x, v, start=(0, *start), step=(1, *step))
+
+
 concatenate = Concatenate()
+slice_add = SliceAdd()
 slice_update = SliceUpdate()
 
-for _op in (concatenate, slice_update):
+for _op in (concatenate, slice_add, slice_update):
     _op._register()
