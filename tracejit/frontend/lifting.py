@@ -12,38 +12,33 @@ import linecache
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from types import CodeType, FunctionType
-from typing import Any
+from dataclasses import dataclass
+from types import CodeType
+from typing import TypeGuard
 
+from tracejit.frontend.liveness import own_nodes
 from tracejit.frontend.rewriting import rewrite
 
-__all__ = ["lifted", "lifted_code"]
+__all__ = ["lifted_code"]
 
 _FUTURES = 0x1FF0000  # the flags of `from __future__ import ...` among those of a code object
 _FACTORY = "_tj_factory"
 
 _lock = threading.Lock()
 _codes: weakref.WeakKeyDictionary[CodeType, tuple[str, CodeType | None]] = weakref.WeakKeyDictionary()
+
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A function in a file, the names of the classes around it, and the imports of the module."""
+
+    node: ast.FunctionDef
+    classes: tuple[str, ...]
+    imports: Sequence[ast.stmt]
+
+
 _trees: dict[str, tuple[tuple[str, ...], dict[int, list[_Found]]]] = {}
-
-_Found = tuple[ast.FunctionDef, tuple[str, ...]]
-"""A function in a file, and the names of the classes around it."""
-
-
-def lifted(function: FunctionType, cells: dict[str, Any]) -> tuple[CodeType, tuple[Any, ...]] | None:
-    """Return the code of ``function`` with doors and its closure in the order that this code wants.
-
-    Parameters
-    ----------
-    function : FunctionType
-    cells : dict
-        The cell to use for each free variable.
-    """
-    code = lifted_code(function.__code__)
-    if code is None:
-        return None
-    return code, tuple(cells[name] for name in code.co_freevars)
-
 
 def lifted_code(code: CodeType) -> CodeType | None:
     """Return ``code`` with doors, or None if it cannot be lifted or has nothing to lift."""
@@ -55,15 +50,14 @@ def lifted_code(code: CodeType) -> CodeType | None:
 
 
 def _lift(code: CodeType) -> CodeType | None:
-    for node, classes in _definitions(code.co_filename).get(code.co_firstlineno, ()):
-        if node.name != code.co_name:
+    for found in _definitions(code.co_filename).get(code.co_firstlineno, ()):
+        if found.node.name != code.co_name:
             continue
         try:
-            plain = _compile(copy.deepcopy(node), classes, code)
-            if not _is_of(plain, code):
+            if not _is_of(_compile(copy.deepcopy(found.node), found, code), code):
                 return None
-            new = rewrite(copy.deepcopy(node))
-            return None if new is None else _renamed(_compile(new, classes, code), code)
+            new = rewrite(copy.deepcopy(found.node))
+            return None if new is None else _rename(_compile(new, found, code), code.co_name, code.co_qualname)
         except (SyntaxError, RecursionError):
             return None
     return None
@@ -80,14 +74,19 @@ def _definitions(filename: str) -> dict[int, list[_Found]]:
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError):  # not Python, or an input of some shell's own syntax
         tree = ast.Module([], [])
+    imports = [n for n in own_nodes(tree.body) if _is_import(n)]
     for node, classes in _walk(tree, ()):
         first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-        found.setdefault(first, []).append((node, classes))
+        found.setdefault(first, []).append(_Found(node, classes, imports))
     _trees[filename] = lines, found
     return found
 
 
-def _walk(tree: ast.AST, classes: tuple[str, ...]) -> Iterator[_Found]:
+def _is_import(node: ast.AST) -> TypeGuard[ast.stmt]:
+    return isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__")
+
+
+def _walk(tree: ast.AST, classes: tuple[str, ...]) -> Iterator[tuple[ast.FunctionDef, tuple[str, ...]]]:
     stack: list[tuple[ast.AST, tuple[str, ...]]] = [(tree, classes)]
     while stack:
         node, around = stack.pop()
@@ -97,16 +96,22 @@ def _walk(tree: ast.AST, classes: tuple[str, ...]) -> Iterator[_Found]:
         stack.extend((child, inside) for child in ast.iter_child_nodes(node))
 
 
-def _compile(node: ast.FunctionDef, classes: Sequence[str], code: CodeType) -> CodeType:
-    """Return the code of a definition that stands where the original stood: same free names, same class."""
+def _compile(node: ast.FunctionDef, found: _Found, code: CodeType) -> CodeType:
+    """Return the code of a definition that stands where the original stood: same free names, class and imports.
+
+    CPython calls the attributes of imported names by another instruction, so the imports matter for comparison.
+    """
+    classes = found.classes
     _strip(node)
     body: ast.stmt = node
     if classes:  # private names are mangled with the name of the innermost class
         body = ast.copy_location(ast.ClassDef(classes[-1], [], [], [node], []), node)
     free = [ast.arg(name) for name in code.co_freevars if not (classes and name == "__class__")]
     arguments = ast.arguments([], free, None, [], [], None, [])
-    factory = ast.copy_location(ast.FunctionDef(_FACTORY, arguments, [body], []), node)
-    module = ast.fix_missing_locations(ast.Module([factory], []))
+    free_itself = classes or node.name in code.co_freevars
+    head: list[ast.stmt] = [] if free_itself else [ast.Global([node.name])]
+    factory = ast.copy_location(ast.FunctionDef(_FACTORY, arguments, [*head, body], []), node)
+    module = ast.fix_missing_locations(ast.Module([*found.imports, factory], []))
     flags = code.co_flags & _FUTURES
     compiled = compile(module, code.co_filename, "exec", flags=flags, dont_inherit=True)
     return _inner(compiled, node.name)
@@ -138,19 +143,19 @@ def _is_of(plain: CodeType, code: CodeType) -> bool:
     Tools such as pytest compile ``assert`` statements their own way, so ``code`` may have more in it.
     """
     if plain.co_code == code.co_code and plain.co_names == code.co_names:
-        return True
+        return _constants(plain) == _constants(code)
     arguments = plain.co_argcount + plain.co_kwonlyargcount
     same = plain.co_varnames[:arguments] == code.co_varnames[:arguments]
     more = any(name.startswith("@py_") for name in code.co_varnames)
     return same and more and set(plain.co_varnames) <= set(code.co_varnames)
 
 
-def _renamed(new: CodeType, original: CodeType) -> CodeType:
-    """Give ``new`` and the doors' bodies inside it the user's function name, for tracebacks."""
-    return _rename(new, original.co_name, original.co_qualname)
+def _constants(code: CodeType) -> list[str]:
+    return [repr(const) for const in code.co_consts if not isinstance(const, CodeType)]
 
 
 def _rename(code: CodeType, name: str, qualname: str) -> CodeType:
+    """Give the code, and the bodies of doors inside it, the name of the user's function, for tracebacks."""
     consts = []
     for const in code.co_consts:
         if isinstance(const, CodeType):

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["SCOPES", "Jumps", "annotate", "assigned", "escaping", "loads"]
+__all__ = ["SCOPES", "Jumps", "annotate", "assigned", "escaping", "loads", "own_nodes"]
 
 Names = frozenset[str]
 NOTHING: Names = frozenset()
@@ -127,14 +127,14 @@ def _loop(node: ast.For | ast.AsyncFor | ast.While, after: Names, jumps: Jumps) 
     behind = annotate(node.orelse, after, jumps)
     test = loads([node.test]) if isinstance(node, ast.While) else NOTHING
     target = NOTHING if isinstance(node, ast.While) else assigned([node.target])
-    head, found = NOTHING, behind | test
+    head, found = None, behind | test
     while found != head:
         head = found
         inside = annotate(node.body, head, Jumps(after, head, jumps.handler))
         inside = inside - target if isinstance(node, ast.While) else (inside - target) | loads([node.target])
         found = head | inside
-    node._live = head | after  # type: ignore[union-attr]
-    return head if isinstance(node, ast.While) else head | loads([node.iter])
+    node._live = found | after  # type: ignore[union-attr]
+    return found if isinstance(node, ast.While) else found | loads([node.iter])
 
 
 def _try(node: ast.Try | ast.TryStar, after: Names, jumps: Jumps) -> Names:

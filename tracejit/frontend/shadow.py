@@ -1,7 +1,8 @@
 """Functions, globals and modules as the user's code sees them while it is traced.
 
-A shadow of a function has the same code object, so that tracebacks, debuggers and coverage show the
-user's lines, but other globals and other closure cells. Nothing of the original is touched.
+A shadow of a function has the user's code, with the doors of `control_flow` in place of loops and
+branches and the same line numbers, but other globals and other closure cells. Nothing of the original
+is touched.
 
 Its globals are a dict that is still empty. A name that is looked up is fetched from the module,
 presented (numbers as traced values, functions as shadows) and kept; a name that is stored stays here.
@@ -21,6 +22,8 @@ from collections.abc import Callable, Mapping
 from types import CellType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tracejit.frontend.control_flow import DOORS
+from tracejit.frontend.lifting import lifted_code
 from tracejit.frontend.reads import Origin
 from tracejit.frontend.values import MISSING, is_user_class, is_user_function
 
@@ -46,7 +49,7 @@ if sys.version_info >= (3, 12):
     _COPIED.append("__type_params__")
 
 # What the interpreter itself, or the warnings module, keeps among the globals.
-INTERNAL = frozenset({"__builtins__", "__name__", "__warningregistry__"})
+INTERNAL = frozenset({"__builtins__", "__name__", "__warningregistry__", *DOORS})
 
 
 class ShadowBuiltins(dict[str, Any]):
@@ -68,7 +71,7 @@ class ShadowGlobals(dict[str, Any]):
         self.seen: dict[str, Any] = {}
         found = real.get("__builtins__", builtins)
         self.builtins: dict[str, Any] = vars(found) if isinstance(found, ModuleType) else found
-        super().__init__(__name__=real.get("__name__", ""), __builtins__=ShadowBuiltins(self))
+        super().__init__(__name__=real.get("__name__", ""), __builtins__=ShadowBuiltins(self), **DOORS)
 
     def __missing__(self, name: str) -> Any:
         if name in self.real:
@@ -162,8 +165,11 @@ def shadow_function(environment: Environment, function: FunctionType, top: bool 
     names = environment.globals_of(function.__globals__) if user else function.__globals__
     if user and function.__globals__ is names:  # made by the traced code itself
         return function
-    cells = tuple([environment.cell(cell) for cell in function.__closure__ or ()]) or None
-    made = FunctionType(function.__code__, names, function.__name__, None, cells)
+    cells = [environment.cell(cell) for cell in function.__closure__ or ()]
+    code = (lifted_code(function.__code__) if user else None) or function.__code__
+    by_name = dict(zip(function.__code__.co_freevars, cells, strict=True))
+    closure = tuple([by_name[name] for name in code.co_freevars]) or None
+    made = FunctionType(code, names, function.__name__, None, closure)
     environment.remember(function, made)
     for name in _COPIED:
         setattr(made, name, getattr(function, name))
