@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.frontend.regions import RegionFailed
 from tracejit.ir.interpret import run_equation
 from tracejit.ir.tape import Atom, Builder, Eqn, Lit, ValueGuard, Var, current
 
@@ -96,15 +97,25 @@ class Values:
 def concrete(atom: Atom, builder: Builder | None = None) -> Any:
     """Return the value that ``atom`` has in the traced call (without a guard; see `guard`)."""
     builder = builder or current()
-    return _VALUES[builder].get(builder.resolve(atom))
+    values = _VALUES.get(builder)
+    if values is None:
+        raise RegionFailed("a decision needs a value that differs from iteration to iteration")
+    return values.get(builder.resolve(atom))
 
 
 def guard(atom: Atom) -> Any:
     """Return the scalar value of ``atom`` in the traced call; the trace then holds for this value only."""
-    builder = current()
+    builder = _deciding(current(), atom)
     resolved = builder.resolve(atom)
     value = concrete(resolved)
     scalar = np.asarray(value).item()
     if not isinstance(resolved, Lit):
         builder.guards.append(ValueGuard(resolved, scalar, builder.source()))
     return scalar
+
+
+def _deciding(builder: Builder, atom: Atom) -> Builder:
+    """Return the builder to guard in: what a loop body takes from outside is the same in every iteration."""
+    while builder not in _VALUES and not builder.owns(atom) and builder._outer:
+        builder = builder._outer[-1]
+    return builder

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.frontend.control_flow import BUILTINS
 from tracejit.frontend.numpy_api import CREATORS
 from tracejit.frontend.registry import is_traced, unsupported
 from tracejit.frontend.tracer import TracedArray, wrap
@@ -79,6 +80,7 @@ def replacements() -> dict[int, Any]:
         table[id(module)] = _ShadowModule(module, refusing)
     table[id(np)] = _ShadowModule(np, {**names, "random": table[id(np.random)]})
     table[id(len)] = _length
+    table.update((id(original), new) for original, new in BUILTINS.items())
     return table
 
 

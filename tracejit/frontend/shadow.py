@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from types import CellType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tracejit.frontend.control_flow import DOORS
+from tracejit.frontend.doors import DOORS
 from tracejit.frontend.lifting import lifted_code
 from tracejit.frontend.reads import Origin
 from tracejit.frontend.values import MISSING, is_user_class, is_user_function
@@ -49,7 +49,7 @@ if sys.version_info >= (3, 12):
     _COPIED.append("__type_params__")
 
 # What the interpreter itself, or the warnings module, keeps among the globals.
-INTERNAL = frozenset({"__builtins__", "__name__", "__warningregistry__", *DOORS})
+INTERNAL = frozenset({"__builtins__", "__name__", "__warningregistry__"})
 
 
 class ShadowBuiltins(dict[str, Any]):
@@ -110,7 +110,7 @@ class ShadowGlobals(dict[str, Any]):
 
     def written(self) -> dict[str, Any]:
         """Return what lies here, read or stored."""
-        return {name: value for name, value in self.items() if name not in INTERNAL}
+        return {n: value for n, value in self.items() if n not in INTERNAL and n not in DOORS}
 
 
 class ShadowModule(ModuleType):

@@ -19,7 +19,7 @@ from tracejit.frontend.values import HEAP_TYPE, MISSING
 if TYPE_CHECKING:
     from tracejit.frontend.environment import Environment
 
-__all__ = ["Instance", "shadow_instance"]
+__all__ = ["Instance", "own_dict", "shadow_instance"]
 
 # Bases whose instances can be made empty; those with contents are filled in `_fill`.
 _BLANK = (object, dict, list, tuple, OrderedDict, defaultdict, SimpleNamespace)

@@ -280,7 +280,7 @@ def _finish(builder: Builder, root: _Root, result: Any, handles: Sequence[Any]) 
     dynamic = [h for h in handles if isinstance(h, TracedArray)]
     written = []
     for number, handle in enumerate(dynamic):
-        if handle._version:
+        if handle.atom is not builder.inputs[number]:
             written.append((number, len(atoms)))
             atoms.append(handle.atom)
     return Traced(builder.finish(atoms), tuple(outputs), tree, tuple(written), root.reads)

@@ -7,6 +7,7 @@ after its base has changed.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreErr
 from tracejit.frontend import symbolic
 from tracejit.frontend.concrete import guard
 from tracejit.frontend.indexing import index, update
+from tracejit.frontend.regions import born, touch
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
@@ -27,16 +29,20 @@ from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
 __all__ = ["TracedArray", "dispatch", "wrap"]
 
 
+_versions = itertools.count(1)
+"""Contents of arrays are numbered, so that a view knows whether it has seen the present ones."""
+
+
 class TracedArray:
     """A traced array or scalar; behaves as the ndarray (or NumPy scalar) that it stands for."""
 
-    __slots__ = ("_atom", "_base", "_path", "_seen", "_version", "__weakref__")
+    __slots__ = ("_atom", "_base", "_born", "_path", "_seen", "_version", "__weakref__")
     _tracejit_traced = True
     __array_priority__ = 1000.0
 
     def __init__(self, atom: Atom, base: TracedArray | None = None, path: Path = ()) -> None:
         self._atom, self._base, self._path = atom, base, path
-        self._version = 0
+        self._version, self._born = 0, born()
         self._seen = base._current_version() if base is not None else 0
 
     # --- the handle ---------------------------------------------------------------------------------------------------
@@ -45,6 +51,7 @@ class TracedArray:
     def atom(self) -> Atom:
         """The value that this handle stands for now."""
         if self._base is not None and self._seen != self._base._current_version():
+            touch(self, False)
             self._atom = follow(self._base.atom, self._path)
             self._seen = self._base._current_version()
         return self._atom
@@ -55,11 +62,26 @@ class TracedArray:
     def _rebind(self, atom: Atom) -> None:
         """Let this handle, its base and every view of it see ``atom`` as the new contents."""
         if self._base is None:
+            touch(self, True)
             self._atom = atom
-            self._version += 1
+            self._version = next(_versions)
         else:
             self._base._rebind(put(self._base.atom, self._path, atom))
+            touch(self, False)
             self._atom, self._seen = atom, self._base._current_version()
+
+    def _present(self, atom: Atom) -> None:
+        """Let this handle stand for ``atom`` in the body of a region."""
+        touch(self, False)
+        self._atom, self._version = atom, next(_versions)
+
+    def _state(self) -> Any:
+        return self._atom, self._seen, self._version
+
+    def _restore(self, state: Any) -> None:
+        """Undo what happened since `_state` was called; views read anew."""
+        self._atom, self._seen, version = state
+        self._version = next(_versions) if self._base is None and version != self._version else version
 
     def _view(self, path: Path) -> TracedArray:
         return TracedArray(follow(self.atom, path), self, path)

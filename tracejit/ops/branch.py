@@ -14,7 +14,7 @@ from tracejit.ir.interpret import run_tape
 from tracejit.ir.tape import Tape, Var
 from tracejit.ops.region import Region, same_avals
 
-__all__ = ["Cond", "cond"]
+__all__ = ["Cond", "cond", "cond_of"]
 
 
 class Cond(Region):
@@ -44,6 +44,28 @@ class Cond(Region):
         predicate, *operands = values
         taken = params["branches"][int(bool(predicate))]
         return tuple(run_tape(taken, operands, ChainMap({}, sizes))[0])  # type: ignore[arg-type]
+
+
+def cond_of(
+    predicate: Any,
+    operands: Sequence[Any],
+    otherwise: tuple[Tape, Sequence[Any]],
+    then: tuple[Tape, Sequence[Any]],
+) -> tuple[Var, ...]:
+    """Append a `cond` of two bodies that were closed apart (see `tracejit.ops.region.close`).
+
+    Each comes with the operands that it has beyond ``operands``.
+    """
+    (left, extra), (right, more) = otherwise, then
+    common = len(operands)
+    for_right, for_left = _fresh(right.inputs[common:]), _fresh(left.inputs[common:])
+    left = Tape((*left.inputs, *for_right), (), left.eqns, left.outputs)
+    right = Tape((*right.inputs[:common], *for_left, *right.inputs[common:]), (), right.eqns, right.outputs)
+    return cond(predicate, [*operands, *extra, *more], left, right)
+
+
+def _fresh(inputs: Sequence[Var]) -> tuple[Var, ...]:
+    return tuple(Var(v.aval, v.name) for v in inputs)
 
 
 cond = Cond()

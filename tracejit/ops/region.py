@@ -44,7 +44,7 @@ class Region(Op):
 
 
 def close(
-    builder: Builder, declared: Sequence[Var], outputs: Sequence[Atom]
+    builder: Builder, declared: Sequence[Var], outputs: Sequence[Atom], last: Sequence[Var] = ()
 ) -> tuple[Tape, tuple[Var, ...]]:
     """Return a body without anything from outside: (tape, operands).
 
@@ -55,13 +55,15 @@ def close(
     declared : sequence of Var
         Inputs that were made on purpose, in the order wanted.
     outputs : sequence of atoms
+    last : sequence of Var
+        Further inputs made on purpose, which stand behind everything else (the ``xs`` of a loop).
 
     Returns
     -------
     tape : Tape
-        Its inputs are ``declared``, followed by what the body captured and by its constants.
+        Its inputs are ``declared``, what the body captured, its constants, ``last``.
     operands : tuple of Var
-        The atoms of the current builder that those further inputs stand for.
+        The atoms of the current builder that the captured values and the constants are.
     """
     tape = builder.finish(outputs)
     if tape.guards:
@@ -71,7 +73,7 @@ def close(
         outside.sizes.setdefault((guard.relation, guard.size), guard)
     inner = (*builder.captured.values(), *(v for v, _ in tape.consts))
     outer = (*builder.captured, *(outside.const(array) for _, array in tape.consts))
-    return Tape((*declared, *inner), (), tape.eqns, tape.outputs), outer
+    return Tape((*declared, *inner, *last), (), tape.eqns, tape.outputs), outer
 
 
 def same_avals(left: Sequence[Aval], right: Sequence[Aval]) -> bool:

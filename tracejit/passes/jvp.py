@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.ir.tape import Atom, Lit, Tape, Var, current
+from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var, current
 from tracejit.ops.base import Maybe
+from tracejit.ops.region import Region
+from tracejit.passes.activity import may_taint
+from tracejit.passes.region_jvp import push_region
 from tracejit.passes.replay import Environment, replay_equation
 
 __all__ = ["jvp"]
 
 
-def jvp(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe]) -> tuple[tuple[Atom, ...], tuple[Maybe, ...]]:
+Pushed = tuple[tuple[Atom, ...], tuple[Maybe, ...]]
+
+
+def jvp(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe]) -> Pushed:
     """Append ``tape`` and its derivative along ``tangents`` to the current builder.
 
     Parameters
@@ -27,23 +33,42 @@ def jvp(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe]) -> tuple[tu
     outputs, tangents
         Atoms of the current builder; an absent output tangent is None.
     """
+    return _push(tape, args, tangents, False)
+
+
+def _push(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool) -> Pushed:
+    """The same, where ``absorb`` says that the tangents may hold exact zeros."""
     builder, env = current(), Environment(tape, args)
     known: dict[Var, Atom] = {v: t for v, t in zip(tape.inputs, tangents, strict=True) if t is not None}
-    tainted: set[Var] = set()
+    tainted: set[Var] = set(known) if absorb else set()
     for eqn in tape.eqns:
-        results = replay_equation(eqn, env, builder)
         inward = [known.get(a) if isinstance(a, Var) else None for a in eqn.operands]
         if all(t is None for t in inward) or not any(v.aval.inexact for v in eqn.results):
+            replay_equation(eqn, env, builder)
             continue
-        absorb = any(a in tainted for a in eqn.operands if isinstance(a, Var))
-        operands = [env.read(a) for a in eqn.operands]
-        with builder.at(eqn.source):
-            outward = eqn.op.jvp(inward, operands, results, absorb, **eqn.params)
+        taint = any(a in tainted for a in eqn.operands if isinstance(a, Var))
+        outward = _step(eqn, env, inward, taint)
+        taint = taint or may_taint(eqn)
         for var, tangent in zip(eqn.results, outward, strict=True):
             if tangent is not None and var.aval.inexact:
                 known[var] = tangent
-                if absorb or eqn.op.may_taint(eqn.operands):
+                if taint:
                     tainted.add(var)
     env.copy_guards(tape, builder)
     outputs = tuple(env.read(a) for a in tape.outputs)
     return outputs, tuple(None if isinstance(a, Lit) else known.get(a) for a in tape.outputs)
+
+
+def _step(eqn: Eqn, env: Environment, inward: Sequence[Maybe], absorb: bool) -> Sequence[Maybe]:
+    """Append one equation and its derivative; return the tangents of its results."""
+    builder = current()
+    operands = [env.read(a) for a in eqn.operands]
+    if isinstance(eqn.op, Region):
+        with builder.at(eqn.source):
+            results, outward = push_region(eqn, operands, inward, absorb or may_taint(eqn), _push)
+        env.write(eqn.results, results)
+        return outward
+    results = replay_equation(eqn, env, builder)
+    with builder.at(eqn.source):
+        pushed: Sequence[Maybe] = eqn.op.jvp(inward, operands, results, absorb, **eqn.params)
+    return pushed

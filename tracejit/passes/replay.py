@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tracejit.ir.tape import Atom, Builder, Eqn, Lit, Tape, ValueGuard, Var, current
 
-__all__ = ["Environment", "active_vars", "replay", "replay_equation"]
+__all__ = ["Environment", "replay", "replay_equation"]
 
 
 class Environment:
@@ -46,12 +46,3 @@ def replay(tape: Tape, args: Sequence[Atom]) -> tuple[Atom, ...]:
         replay_equation(eqn, env, builder)
     env.copy_guards(tape, builder)
     return tuple(env.read(a) for a in tape.outputs)
-
-
-def active_vars(tape: Tape, wrt: Sequence[int]) -> set[Var]:
-    """Return the variables through which the inputs numbered ``wrt`` can carry a derivative."""
-    active = {tape.inputs[i] for i in wrt if tape.inputs[i].aval.inexact}
-    for eqn in tape.eqns:
-        if any(a in active for a in eqn.operands if isinstance(a, Var)):
-            active.update(v for v in eqn.results if v.aval.inexact)
-    return active

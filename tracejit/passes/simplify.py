@@ -18,6 +18,7 @@ from tracejit.ops.broadcasting import broadcast, convert, expand_dims, reduce_su
 from tracejit.ops.elementwise import Elementwise, absorb_mul, add, mul, neg, select
 from tracejit.ops.linear import transpose
 from tracejit.ops.reduction import size_of
+from tracejit.passes.dead_code import remove_dead
 
 __all__ = ["simplify"]
 
@@ -27,7 +28,7 @@ _ROUNDS = 4
 def simplify(tape: Tape) -> Tape:
     """Return an equal tape with as little work as the table finds."""
     for _ in range(_ROUNDS):
-        smaller = _remove_dead(_merge_common(_rewrite(tape)))
+        smaller = remove_dead(_merge_common(_rewrite(tape)))
         if len(smaller.eqns) == len(tape.eqns) and _same_ops(smaller, tape):
             return smaller
         tape = smaller
@@ -293,7 +294,7 @@ def _sum_of_copies(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | Non
     return broadcast(total, shape=tuple(shape[a] for a in kept), axes=tuple(kept.index(a) for a in axes))
 
 
-# --- common subexpressions and dead code ------------------------------------------------------------------------------
+# --- common subexpressions --------------------------------------------------------------------------------------------
 
 
 def _merge_common(tape: Tape) -> Tape:
@@ -319,15 +320,3 @@ def _merge_common(tape: Tape) -> Tape:
 
 def _key(atom: Atom) -> Hashable:
     return (atom.dtype.char, atom.value.tobytes()) if isinstance(atom, Lit) else atom
-
-
-def _remove_dead(tape: Tape) -> Tape:
-    """Drop equations and constants that nothing needs."""
-    needed: set[Atom] = {*tape.outputs, *(g.var for g in tape.guards)}
-    kept = []
-    for eqn in reversed(tape.eqns):
-        if any(v in needed for v in eqn.results):
-            kept.append(eqn)
-            needed.update(eqn.operands)
-    consts = tuple((v, array) for v, array in tape.consts if v in needed)
-    return Tape(tape.inputs, consts, tuple(reversed(kept)), tape.outputs, tape.sizes, tape.guards)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from tracejit.ir.tape import Atom, Lit, Tape, Var, current
+from tracejit.ir.tape import Atom, Eqn, Tape, Var, current
 from tracejit.ops.base import Maybe
-from tracejit.ops.elementwise import accumulate
-from tracejit.passes.replay import Environment, active_vars, replay_equation
+from tracejit.ops.region import Region
+from tracejit.passes.activity import active_set, may_taint, tainted_set
+from tracejit.passes.region_vjp import Backward, Restored
+from tracejit.passes.regions import forward_region
+from tracejit.passes.replay import Environment, replay_equation
+from tracejit.passes.totals import Totals
 
-__all__ = ["vjp"]
+__all__ = ["Sweep", "vjp"]
 
 Pullback = Callable[[Sequence[Maybe]], tuple[Maybe, ...]]
 
@@ -32,44 +36,106 @@ def vjp(tape: Tape, args: Sequence[Atom], wrt: Sequence[int]) -> tuple[tuple[Ato
         Takes one cotangent (or None) per output, appends the backward equations, and returns one cotangent (or None,
         where no output depends on it) per entry of ``wrt``.
     """
-    builder, env = current(), Environment(tape, args)
-    for eqn in tape.eqns:
-        replay_equation(eqn, env, builder)
-    env.copy_guards(tape, builder)
+    sweep = Sweep(tape, args, [i in wrt for i in range(len(tape.inputs))], absorb=False)
 
     def pullback(cotangents: Sequence[Maybe]) -> tuple[Maybe, ...]:
-        totals = _backward(tape, env, cotangents, active_vars(tape, wrt))
-        return tuple(totals.get(tape.inputs[i]) for i in wrt)
+        found = sweep.pull(cotangents, {})
+        return tuple(found[i] for i in wrt)
 
-    return tuple(env.read(a) for a in tape.outputs), pullback
+    return sweep.outputs, pullback
 
 
-def _backward(tape: Tape, env: Environment, cotangents: Sequence[Maybe], active: set[Var]) -> dict[Var, Atom]:
-    builder = current()
-    totals: dict[Var, Atom] = {}
-    tainted: set[Var] = set()
+class Sweep:
+    """A tape appended to the current builder in a form that can be run backward.
 
-    def add_to(var: Atom, cotangent: Maybe, taint: bool) -> None:
-        if cotangent is None or isinstance(var, Lit) or var not in active:
+    Parameters
+    ----------
+    tape : Tape
+    args : sequence of atoms
+    flags : sequence of bool
+        Which inputs are differentiated.
+    absorb : bool
+        The cotangents of the outputs may hold exact zeros (see `tracejit.ops.base`).
+
+    Attributes
+    ----------
+    outputs : tuple of atoms
+    restored : list of (atom, atom, atom)
+        After `pull`: arrays that a loop or branch updated in place: before it, behind it, and before it again, as the
+        backward sweep restored it.
+    """
+
+    def __init__(self, tape: Tape, args: Sequence[Atom], flags: Sequence[bool], absorb: bool) -> None:
+        self._tape, self._env = tape, Environment(tape, args)
+        self._active = active_set(tape, flags)
+        self._tainted = tainted_set(tape, self._active, [absorb] * len(tape.outputs))
+        self._regions: dict[Eqn, Backward] = {}
+        self.restored: list[Restored] = []
+        for eqn in tape.eqns:
+            self._forward(eqn)
+        self._env.copy_guards(tape, current())
+        self.outputs = tuple(self._env.read(a) for a in tape.outputs)
+
+    def _forward(self, eqn: Eqn) -> None:
+        builder = current()
+        wanted = [a in self._active for a in eqn.operands]
+        if not isinstance(eqn.op, Region) or not any(wanted):
+            replay_equation(eqn, self._env, builder)
             return
-        total = accumulate(totals.get(var), cotangent)
-        assert total is not None
-        totals[var] = total
-        if taint:
-            tainted.add(var)
-
-    for output, cotangent in zip(tape.outputs, cotangents, strict=True):
-        add_to(output, cotangent, False)
-    for eqn in reversed(tape.eqns):
-        outward = [totals.get(v) for v in eqn.results]
-        wanted = [isinstance(a, Var) and a in active for a in eqn.operands]
-        if all(c is None for c in outward) or not any(wanted):
-            continue
-        absorb = any(v in tainted for v in eqn.results)
-        operands = [env.read(a) for a in eqn.operands]
-        results = [env.read(v) for v in eqn.results]
+        operands = [self._env.read(a) for a in eqn.operands]
+        absorb = any(v in self._tainted for v in eqn.results) or may_taint(eqn)
         with builder.at(eqn.source):
-            inward = eqn.op.vjp(outward, operands, results, wanted, absorb, **eqn.params)
-            for atom, cotangent in zip(eqn.operands, inward, strict=True):
-                add_to(atom, cotangent, absorb or eqn.op.may_taint(eqn.operands))
-    return totals
+            results, self._regions[eqn] = forward_region(eqn, operands, wanted, absorb, Sweep)
+        self._env.write(eqn.results, results)
+
+    def pull(self, cotangents: Sequence[Maybe], totals: Mapping[int, Atom]) -> list[Maybe]:
+        """Append the backward equations; return the cotangent (or None) of each input.
+
+        ``totals`` are sums, by number of the input, that its cotangents are to be added to.
+        """
+        builder = current()
+        sums = Totals(builder)
+        for number, total in totals.items():
+            sums.replace(self._tape.inputs[number], total)
+        for output, cotangent in zip(self._tape.outputs, cotangents, strict=True):
+            self._add(sums, output, cotangent)
+        for eqn in reversed(self._tape.eqns):
+            outward = [sums.get(v) for v in eqn.results]
+            wanted = [a in self._active for a in eqn.operands]
+            if any(c is not None for c in outward) and any(wanted):
+                with builder.at(eqn.source):
+                    self._backward(eqn, outward, wanted, sums)
+        return [sums.get(v) if v in self._active else None for v in self._tape.inputs]
+
+    def _add(self, sums: Totals, atom: Atom, cotangent: Maybe) -> None:
+        if cotangent is not None and isinstance(atom, Var) and atom in self._active:
+            sums.add(atom, cotangent)
+
+    def _backward(self, eqn: Eqn, outward: Sequence[Maybe], wanted: Sequence[bool], sums: Totals) -> None:
+        if eqn in self._regions:
+            self._backward_region(eqn, outward, sums)
+            return
+        operands = [self._env.read(a) for a in eqn.operands]
+        results = [self._env.read(v) for v in eqn.results]
+        absorb = any(v in self._tainted for v in eqn.results)
+        inward = eqn.op.vjp(outward, operands, results, wanted, absorb, **eqn.params)
+        for atom, cotangent in zip(eqn.operands, inward, strict=True):
+            self._add(sums, atom, cotangent)
+
+    def _backward_region(self, eqn: Eqn, outward: Sequence[Maybe], sums: Totals) -> None:
+        region = self._regions[eqn]
+        first: dict[Atom, int] = {}
+        for place, atom in enumerate(eqn.operands):
+            if atom in self._active and region.sums[place]:
+                first.setdefault(atom, place)
+        # An operand that stands in two places hands its sum to the first of them only.
+        known = [sums.get(a) if first.get(a) == place else None for place, a in enumerate(eqn.operands)]
+        updates, restored = region.run(outward, known)
+        self.restored.extend(restored)
+        for atom, update in zip(eqn.operands, updates, strict=True):
+            if update is not None and update.whole:
+                assert isinstance(atom, Var)
+                sums.replace(atom, update.cotangent)
+        for atom, update in zip(eqn.operands, updates, strict=True):
+            if update is not None and not update.whole:
+                self._add(sums, atom, update.cotangent)

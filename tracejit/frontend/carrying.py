@@ -1,0 +1,339 @@
+"""Trace a body once for all iterations: find what it carries, and make inputs and outputs of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from types import CellType
+from typing import Any
+
+import numpy as np
+
+from tracejit.frontend.places import Key, Place, Snapshot
+from tracejit.frontend.pytree import TreeDef, flatten
+from tracejit.frontend.regions import Log, RegionFailed
+from tracejit.frontend.registry import is_traced, operand
+from tracejit.frontend.tracer import TracedArray
+from tracejit.frontend.values import MISSING, same
+from tracejit.ir.aval import Aval
+from tracejit.ir.tape import Atom, Builder, Var
+from tracejit.ops.broadcasting import convert, full
+
+__all__ = ["Attempt", "Carry", "Pass", "State", "Static", "fitted", "alike", "merged", "refuse_alias", "split"]
+
+_LIMIT = 12
+
+
+class State(dict[str, Any]):
+    """What a door itself keeps from one iteration to the next; entries may be added on the way."""
+
+
+@dataclass(frozen=True)
+class Static:
+    """A leaf that is no number."""
+
+    value: Any
+
+
+def split(value: Any) -> tuple[list[Any], TreeDef]:
+    """Return the leaves of a value, numbers as what they are, anything else as `Static`, and the structure."""
+    leaves, tree = flatten(value)
+    return [leaf if _is_number(leaf) else Static(leaf) for leaf in leaves], tree
+
+
+def _is_number(leaf: Any) -> bool:
+    if is_traced(leaf):
+        return True
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.dtype.kind in "biufc"
+    return isinstance(leaf, bool | int | float | complex)
+
+
+def merged(left: Aval, right: Aval) -> Aval:
+    """Return the aval that holds values of both, by NumPy's promotion."""
+    if left.shape != right.shape:
+        raise RegionFailed(f"a value changes its shape from {left} to {right}")
+    if left.weak and right.weak:
+        return replace(left, dtype=np.result_type(left.dtype, right.dtype))
+    return Aval(left.shape, np.result_type(_sample(left), _sample(right)))
+
+
+def _sample(aval: Aval) -> Any:
+    return aval.promotion(0) if aval.weak else aval.dtype  # type: ignore[operator]
+
+
+@dataclass(eq=False)
+class Carry:
+    """A place, or a handle that is written into, whose contents go from one iteration to the next.
+
+    Attributes
+    ----------
+    place : Place or None
+    handle : TracedArray or None
+    leaves : list
+        What is there before: numbers and `Static`; empty if nothing is.
+    tree : TreeDef
+    avals : list of Aval
+        Of the numbers, wide enough for what every iteration leaves there.
+    shared : bool
+        Somebody else holds the object too.
+    """
+
+    place: Place | None
+    handle: Any
+    leaves: list[Any]
+    tree: TreeDef
+    avals: list[Aval]
+    shared: bool = False
+
+    @property
+    def created(self) -> bool:
+        """Nothing is there before the first iteration."""
+        return not self.leaves and bool(self.avals)
+
+    def initial(self) -> list[Atom]:
+        """Append what goes into the first iteration."""
+        if self.created:
+            return [full(0, a.shape, a.dtype) for a in self.avals]
+        return [fitted(operand(leaf), a) for leaf, a in zip(self.numbers(), self.avals, strict=True)]
+
+    def numbers(self) -> list[Any]:
+        return [leaf for leaf in self.leaves if not isinstance(leaf, Static)]
+
+    def rebuilt(self, values: Iterable[Any], leaves: Sequence[Any]) -> Any:
+        """Return the value with its numbers replaced."""
+        new = iter(values)
+        return self.tree.unflatten([leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves])
+
+
+def fitted(atom: Atom, aval: Aval) -> Atom:
+    """Return ``atom`` in the dtype of ``aval``."""
+    return atom if atom.dtype == aval.dtype else convert(atom, dtype=aval.dtype)
+
+
+@dataclass(eq=False)
+class Pass:
+    """One run of a body on inputs that stand for any iteration.
+
+    Attributes
+    ----------
+    builder, log
+        Closed again.
+    inputs, outputs : list
+        Per carry its variables at the start, and its leaves at the end (atoms, or `Static`).
+    objects : list
+        Per carry what the user's code left there.
+    ended : Any
+        How the body ended.
+    changes : dict
+        Per further place that was changed: the place, its leaves at the end, their structure.
+    writes : dict
+        Per further handle that was written into: the handle, and its atom at the end.
+    """
+
+    builder: Builder
+    log: Log
+    inputs: list[list[Var]] = field(default_factory=list)
+    outputs: list[list[Any]] = field(default_factory=list)
+    objects: list[Any] = field(default_factory=list)
+    entries: list[Any] = field(default_factory=list)
+    ended: Any = None
+    changes: dict[Any, tuple[Place, list[Any], TreeDef]] = field(default_factory=dict)
+    writes: dict[int, tuple[Any, Atom]] = field(default_factory=dict)
+
+
+class Attempt:
+    """The attempt to make a region of a body.
+
+    Parameters
+    ----------
+    functions : iterable of callable
+        What is going to run; their variables are where state lies.
+    names : collection of str
+        The variables among these that are wanted afterwards or in the next iteration.
+    """
+
+    def __init__(self, functions: Iterable[Any], names: Collection[str], extra: Iterable[Any] = ()) -> None:
+        functions = [f for f in functions if f is not None]
+        self.snapshot = Snapshot([*functions, *extra])
+        self.unwanted = {
+            id(cell)
+            for f in functions
+            for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
+            if name not in names
+        }
+        self.carries: dict[Any, Carry] = {}
+
+    # --- one pass -----------------------------------------------------------------------------------------------------
+
+    def run(self, step: Callable[[], Any]) -> tuple[Pass, list[Carry]]:
+        """Run ``step`` on fresh inputs for the carries; return what happened and further carries that it needs."""
+        found = Pass(Builder(), Log())
+        try:
+            with found.builder, found.log:
+                self._present(found)
+                found.ended = step()
+                further = self._collect(found)
+        finally:
+            self.snapshot.restore()
+            found.log.undo()
+        return found, further
+
+    def _present(self, found: Pass) -> None:
+        for carry in self.carries.values():
+            variables = [found.builder.input(a) for a in carry.avals]
+            found.inputs.append(variables)
+            if carry.handle is not None:
+                carry.handle._present(variables[0])
+                found.entries.append(carry.handle)
+            elif not carry.created:
+                assert carry.place is not None
+                entry = carry.rebuilt(map(TracedArray, variables), carry.leaves)
+                carry.place.put(entry)
+                found.entries.append(entry)
+            else:
+                found.entries.append(MISSING)
+
+    def _collect(self, found: Pass) -> list[Carry]:
+        changed = {p.id: p for p in self.snapshot.changes() if id(p.container.owner) not in self.unwanted}
+        for (key, carry), entry in zip(self.carries.items(), found.entries, strict=True):
+            if carry.handle is not None:
+                found.outputs.append([carry.handle.atom])
+                found.objects.append(carry.handle)
+                continue
+            place = changed.pop(key, None) or self.snapshot.place(key)
+            assert place is not None
+            self._leave(found, carry, place.new, entry)
+        for key, place in changed.items():
+            leaves, tree = split(place.new)
+            atoms = [leaf if isinstance(leaf, Static) else operand(leaf) for leaf in leaves]
+            found.changes[key] = place, atoms, tree
+        known = {id(c.handle) for c in self.carries.values()}
+        written = [h for h in found.log.written.values() if id(h) not in known]
+        found.writes.update((id(h), (h, h.atom)) for h in written)
+        return [*(_of_place(*change) for change in found.changes.values()), *map(_of_handle, written)]
+
+    def _leave(self, found: Pass, carry: Carry, value: Any, entry: Any) -> None:
+        if value is MISSING:
+            raise RegionFailed(f"{_path(carry)} is deleted")
+        leaves, tree = split(value)
+        if tree != carry.tree:
+            raise RegionFailed(f"{_path(carry)} changes from {carry.tree} to {tree}")
+        expected = carry.leaves or leaves
+        for leaf, before in zip(leaves, expected, strict=True):
+            if isinstance(leaf, Static) != isinstance(before, Static) or not alike(leaf, before):
+                raise RegionFailed(f"{_path(carry)} holds something else in each iteration")
+        found.outputs.append([operand(leaf) for leaf in leaves if not isinstance(leaf, Static)])
+        found.objects.append(value)
+
+    # --- until nothing is added ---------------------------------------------------------------------------------------
+
+    def settle(self, step: Callable[[], Any], first: Callable[[Pass, list[Carry]], None]) -> Pass:
+        """Run ``step`` until it carries what it is given to carry; return the last pass."""
+        for number in range(_LIMIT):
+            found, further = self.run(step)
+            if number == 0:
+                first(found, further)
+            for carry in further:
+                self._add(carry)
+            if not (self._widen(found) or further):
+                self._check_aliases(found)
+                return found
+        raise RegionFailed("what it carries does not settle")
+
+    def _add(self, carry: Carry) -> None:
+        if carry.place is not None:
+            if not carry.avals:
+                carry.avals = [operand(leaf).aval for leaf in carry.numbers()]
+            carry.shared = not carry.created and carry.place.shared
+        self.carries[id(carry.handle) if carry.place is None else carry.place.id] = carry
+
+    def _widen(self, found: Pass) -> bool:
+        changed = False
+        for carry, atoms in zip(self.carries.values(), found.outputs, strict=False):
+            wide = [merged(a, atom.aval) for a, atom in zip(carry.avals, atoms, strict=True)]
+            if carry.handle is None and wide != carry.avals:
+                carry.avals = wide
+                changed = True
+        return changed
+
+    def _check_aliases(self, found: Pass) -> None:
+        """Raise where two names for one array would become two arrays, if that could be noticed."""
+        for carry, value, entry in zip(self.carries.values(), found.objects, found.entries, strict=True):
+            if carry.handle is not None:
+                continue
+            refuse_alias(_path(carry), value, found.log)
+            before = [] if entry is MISSING else split(entry)[0]
+            if carry.shared and any(type(v) is TracedArray and v._base is None and v._version for v in before):
+                raise RegionFailed(f"the array {_path(carry)} is written into and replaced, and has another name too")
+
+    # --- afterwards ---------------------------------------------------------------------------------------------------
+
+    def commit(self, found: Pass, results: Sequence[Atom]) -> None:
+        """Leave the results where the body left what they stand for."""
+        values = iter(results)
+        made: dict[int, TracedArray] = {}
+        for carry, objects in zip(self.carries.values(), found.objects, strict=True):
+            new = [next(values) for _ in carry.avals]
+            if carry.handle is not None:
+                carry.handle._rebind(new[0])
+                continue
+            assert carry.place is not None
+            leaves = split(objects)[0]
+            numbers = [leaf for leaf in leaves if not isinstance(leaf, Static)]
+            handles = []
+            for leaf, atom, aval in zip(numbers, new, carry.avals, strict=True):
+                if aval.weak and isinstance(atom, Var):
+                    atom.aval = replace(atom.aval, weak=True)
+                handles.append(made.setdefault(id(leaf), TracedArray(atom)))
+            carry.place.put(carry.rebuilt(handles, leaves))
+
+
+def alike(leaf: Any, before: Any) -> bool:
+    """Return whether two leaves are the same where they are no numbers."""
+    if not isinstance(leaf, Static):
+        return True
+    return leaf.value is before.value or _same_constant(leaf.value, before.value)
+
+
+def _same_constant(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and isinstance(left, str | bytes | tuple | type(None)) and same(left, right)
+
+
+def _of_place(place: Place, atoms: list[Any], tree: TreeDef) -> Carry:
+    if place.new is MISSING:
+        raise RegionFailed(f"{place.path} is deleted")
+    if place.old is MISSING:
+        if not isinstance(place.container.owner, CellType | State):
+            raise RegionFailed(f"{place.path} is added")
+        return Carry(place, None, [], tree, [a.aval for a in atoms if not isinstance(a, Static)])
+    leaves, tree = split(place.old)
+    if all(isinstance(leaf, Static) for leaf in leaves):
+        raise RegionFailed(f"{place.path} changes from {_short(place.old)} to {_short(place.new)}")
+    return Carry(place, None, leaves, tree, [])
+
+
+def _of_handle(handle: Any) -> Carry:
+    tree = flatten(0)[1]
+    return Carry(None, handle, [handle], tree, [handle.atom.aval])
+
+
+def _root(handle: Any) -> Any:
+    while handle._base is not None:
+        handle = handle._base
+    return handle
+
+
+def refuse_alias(path: str, value: Any, log: Log) -> None:
+    """Raise if ``value`` is an array made before, or a view: afterwards it would be an array of its own."""
+    arrays = [v for v in split(value)[0] if type(v) is TracedArray and v.ndim]
+    if any(_root(v)._born < log.serial or v._base is not None for v in arrays):
+        raise RegionFailed(f"{path} becomes another name of an array, or a view of one")
+
+
+def _path(carry: Carry) -> str:
+    return carry.place.path if carry.place is not None else "an array"
+
+
+def _short(value: Any) -> str:
+    return type(value).__name__ if not isinstance(value, str | bool | type(None)) else repr(value)

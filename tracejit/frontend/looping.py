@@ -1,0 +1,225 @@
+"""``for`` and ``while`` as regions: one trace of the body stands for all iterations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tracejit.frontend.branching import branch, is_undecided
+from tracejit.frontend.carrying import Attempt, Carry, Pass, State, fitted
+from tracejit.frontend.exits import CONTINUE, Leaving
+from tracejit.frontend.iteration import Plan, plan_of
+from tracejit.frontend.regions import RegionFailed, active
+from tracejit.frontend.symbolic import user_size
+from tracejit.ir import dims
+from tracejit.ir.dims import Dim, Undecided
+from tracejit.ir.tape import Atom, Tape, Var, current, is_tracing
+from tracejit.ops.loop import bind_size, counter, loop, runtime_size, while_
+from tracejit.ops.region import close
+
+__all__ = ["FEW", "run_for", "run_while", "unrolled"]
+
+FEW = 3
+"""Loops of up to this many trips are unrolled."""
+
+PLAIN = 100_000
+"""Loops of up to this many trips are left to Python if nothing traced goes into them."""
+
+_thread = threading.local()
+
+
+def unrolled() -> list[tuple[str, str]]:
+    """Return where loops of the present trace were unrolled, and why."""
+    try:
+        reasons: list[tuple[str, str]] = _thread.reasons
+    except AttributeError:
+        reasons = _thread.reasons = []
+    return reasons
+
+
+class _Plainly(RegionFailed):
+    """Nothing traced goes into the loop."""
+
+
+# --- for --------------------------------------------------------------------------------------------------------------
+
+
+def run_for(iterable: Iterable[Any], body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> Any:
+    """``for item in iterable: body(item)``; returns how it ended."""
+    plan = plan_of(iterable) if is_tracing() else None
+    if plan is None:
+        return iterate(iterable, body)
+    if plan.static is not None and plan.static <= FEW:
+        return iterate(plan, body)
+    reason = _attempt(lambda: _for_region(plan, body, names, leaves))
+    if not isinstance(reason, str):
+        return reason.ended
+    if plan.static is not None or isinstance(plan.trips, dims.Poly):
+        again = _peeled(plan, body, names, leaves)
+        if again is not None:
+            return again.ended
+    _note(reason)
+    return iterate(plan, body)
+
+
+class _Done:
+    """A region took the loop's place."""
+
+    def __init__(self, ended: Any) -> None:
+        self.ended = ended
+
+
+def iterate(items: Iterable[Any], body: Callable[..., Any]) -> Any:
+    """Run a loop as Python does."""
+    for item in items:
+        ended = body(item)
+        if ended is not None and ended is not CONTINUE:
+            return ended
+    return None
+
+
+def _attempt(make: Callable[[], _Done]) -> _Done | str:
+    """Return what ``make`` returns, or why it could not."""
+    try:
+        return make()
+    except (RegionFailed, Undecided) as failure:
+        return "" if isinstance(failure, _Plainly) else str(failure)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _note(reason: str) -> None:
+    if reason:
+        source = current().source()
+        unrolled().append((str(source), reason))
+
+
+def _peeled(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> _Done | None:
+    """Run the first iteration by itself and try the others: what differs there may be the start only."""
+    del plan, body, names, leaves
+    return None
+
+
+def _for_region(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> _Done:
+    leaving = Leaving() if leaves else None
+    trips: Dim = plan.trips if not isinstance(plan.trips, Atom) else _bound(plan.trips)
+    index = counter(trips, "ijklpqrst"[min(_depth(), 8)])
+    item = dims.poly(index)
+
+    def step() -> None:
+        _take(leaving, lambda: body(plan.item(user_size(item))), names, [body])
+
+    attempt = Attempt([body], names, [] if leaving is None else [leaving.state])
+    found = attempt.settle(step, lambda p, further: _refuse_plain(plan, p, further))
+    tape, carries, operands = _closed(attempt, found)
+    results, _ = loop(tape, carries, operands, index=index, trips=trips)
+    attempt.commit(found, results)
+    return _Done(None if leaving is None else leaving.ended())
+
+
+def _bound(count: Atom) -> Dim:
+    symbol = runtime_size(16)
+    bind_size(count, symbol=symbol)
+    return dims.poly(symbol)
+
+
+def _depth() -> int:
+    return len(current()._outer)
+
+
+def _take(leaving: Leaving | None, run: Callable[[], Any], names: Iterable[str], roots: Sequence[Any]) -> None:
+    if leaving is None:
+        if run() not in (None, CONTINUE):
+            raise RegionFailed("it leaves in the first iteration")
+        return
+    branch(leaving.going(), lambda: leaving.note(run()), None, names, [*roots, leaving.state])
+
+
+def _refuse_plain(plan: Plan, found: Pass, further: Sequence[Carry]) -> None:
+    static = plan.static
+    if static is None or static > PLAIN or active() is not None:
+        return
+    if not found.builder.captured:
+        raise _Plainly("nothing traced goes into it")
+
+
+def _closed(attempt: Attempt, found: Pass) -> tuple[Tape, list[Atom], tuple[Var, ...]]:
+    """Return the body's tape, the initial carries, and what else it takes."""
+    carries = list(attempt.carries.values())
+    with found.builder:
+        outputs = [
+            fitted(atom, aval)
+            for carry, atoms in zip(carries, found.outputs, strict=True)
+            for atom, aval in zip(atoms, carry.avals, strict=True)
+        ]
+    tape, operands = close(found.builder, [v for row in found.inputs for v in row], outputs)
+    return tape, [atom for carry in carries for atom in carry.initial()], operands
+
+
+# --- while ------------------------------------------------------------------------------------------------------------
+
+
+def run_while(test: Callable[[], Any], body: Callable[[], Any], names: tuple[str, ...], leaves: bool) -> Any:
+    """``while test(): body()``; returns how it ended."""
+    if not is_tracing():
+        return _iterate_while(test, body)
+    reason = _attempt(lambda: _while_region(test, body, names, leaves))
+    if not isinstance(reason, str):
+        return reason.ended
+    _note(reason)
+    return _iterate_while(test, body)
+
+
+def _iterate_while(test: Callable[[], Any], body: Callable[[], Any]) -> Any:
+    while test():
+        ended = body()
+        if ended is not None and ended is not CONTINUE:
+            return ended
+    return None
+
+
+def _while_region(
+    test: Callable[[], Any], body: Callable[[], Any], names: tuple[str, ...], leaves: bool
+) -> _Done:
+    leaving = Leaving() if leaves else None
+    state = State(go=test())
+    if not is_undecided(state["go"]) and not state["go"]:
+        return _Done(None)
+
+    def again() -> None:
+        state["go"] = test()
+
+    def step() -> None:
+        if leaving is None:
+            _take(None, body, names, ())
+            again()
+        else:
+            leaving.note(body())
+            state["go"] = False
+            branch(leaving.going(), again, None, names, [test, state])
+
+    attempt = Attempt([test, body], names, [state] if leaving is None else [state, leaving.state])
+    found = attempt.settle(step, lambda p, further: _refuse_plain_while(p))
+    key = next((k for k, c in attempt.carries.items() if c.place is not None and c.place.container.owner is state), None)
+    if key is None:
+        raise RegionFailed("its condition is the same in every iteration")
+    tape, carries, operands = _closed(attempt, found)
+    condition = _condition(tape, list(attempt.carries).index(key), attempt)
+    results, _ = while_(condition, tape, carries, operands)
+    attempt.commit(found, results)
+    return _Done(None if leaving is None else leaving.ended())
+
+
+def _refuse_plain_while(found: Pass) -> None:
+    if active() is None and not found.builder.captured:
+        raise _Plainly("nothing traced goes into it")
+
+
+def _condition(body: Tape, number: int, attempt: Attempt) -> Tape:
+    """Return the tape that tells whether to go on: one of the carries says so."""
+    inputs = tuple(Var(v.aval, v.name) for v in body.inputs)
+    place = sum(len(c.avals) for c in list(attempt.carries.values())[:number])
+    return Tape(inputs, (), (), (inputs[place],))
+
+

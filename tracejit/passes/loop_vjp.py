@@ -1,0 +1,167 @@
+"""Reverse mode of loops: see `tracejit.passes.region_vjp`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracejit.ir import dims
+from tracejit.ir.dims import Symbol
+from tracejit.ir.sums import offsets
+from tracejit.ir.tape import Atom, Eqn, Var
+from tracejit.ops.base import Maybe
+from tracejit.ops.broadcasting import full
+from tracejit.ops.loop import bind_size, counter, loop, runtime_size
+from tracejit.passes.activity import active_set, body_flags
+from tracejit.passes.chains import Chain, one_to_one
+from tracejit.passes.halves import Log, backward_half, forward_half
+from tracejit.passes.needs import Kept, choose
+from tracejit.passes.region_vjp import Backward, Derived, Restored, Sweeper, Update, derive, zero_if_absent
+
+__all__ = ["forward_loop", "forward_while"]
+
+Pulled = tuple[list[Update | None], list[Restored]]
+
+_EXPECTED_TRIPS = 32
+"""Of a loop of unknown length, for decisions by cost."""
+
+
+class _Plan:
+    """How one loop is run forward and backward."""
+
+    def __init__(self, eqn: Eqn, wanted: Sequence[bool], absorb: bool, sweep: Sweeper) -> None:
+        self.params = eqn.params
+        body, self.nc, self.nx = eqn.params["body"], eqn.params["carries"], eqn.params["xs"]
+        self.first_x = len(body.inputs) - self.nx
+        self.flags = body_flags(eqn, wanted)
+        active = active_set(body, self.flags)
+        live = [*self.flags[: self.nc], *(a in active for a in body.outputs[self.nc :])]
+        carried = [n < self.nc for n in range(len(body.inputs))]
+        shared = [self.nc <= n < self.first_x for n in range(len(body.inputs))]
+        dense = [c and f for c, f in zip(carried, self.flags, strict=True)]
+        self.derived = derive(body, self.flags, live, dense, shared, absorb, sweep)
+        self.chains = self._chains(self.derived)
+        self.kept = choose(self.derived.joint, set(self.derived.inputs[: self.nc]), self.chains)
+        values = dict.fromkeys([*self.kept.values, *self.kept.olds.values()])
+        self.logs = {v: self._log(v) for v in values if self._differs(v)}
+        self.stacked = [v for v in values if v not in self.logs]
+        self.backward_carries = [*self._late(), *(c.end for c in self.chains)]
+
+    def _chains(self, derived: Derived) -> list[Chain]:
+        found = [derived.joint.chain(place) for place in range(self.nc)]
+        return one_to_one([c for c in found if c is not None], derived.inputs[: self.nc])
+
+    def _differs(self, var: Var) -> bool:
+        return any(self.params["index"] in dims.symbols(d) for d in var.shape)
+
+    def _log(self, var: Var) -> Log:
+        return Log(var.aval, *offsets(dims.prod(var.shape), self.params["index"], self.params["trips"]))
+
+    def _late(self) -> list[Var]:
+        """Return the variables of cotangents of carries and of sums: carries of the backward loop."""
+        cotangents = (c for c in self.derived.cotangents[: self.nc] if c is not None)
+        return [*cotangents, *self.derived.sums.values()]
+
+    def run_forward(self, operands: Sequence[Atom]) -> tuple[tuple[Var, ...], Backward]:
+        nc, start = self.nc, self.first_x
+        inputs = [*self.derived.inputs[:start], *self.derived.extra, *self.derived.inputs[start:]]
+        outputs = self.derived.joint.forward
+        body = forward_half(self.derived.joint, inputs, [*outputs, *self.stacked], self.logs)
+        body = _logs_as_carries(body, nc, len(self.logs))
+        logs = [full(0, log.flat.shape, log.flat.dtype) for log in self.logs.values()]
+        consts = [*operands[nc:start], *self.derived.operands]
+        final, ys = loop(body, [*operands[:nc], *logs], consts, operands[start:], **self._how(False))
+        results = (*final[:nc], *ys[: len(outputs) - nc])
+        saved = dict(zip(self.stacked, ys[len(outputs) - nc :], strict=True))
+        saved.update(zip(self.logs, final[nc:], strict=True))
+        sums = tuple(n in self.derived.sums for n in range(len(operands)))
+        return results, Backward(sums, lambda out, known: self._run_backward(operands, results, saved, out, known))
+
+    def _how(self, backward: bool) -> dict[str, object]:
+        reverse = self.params["reverse"] != backward
+        return {"index": self.params["index"], "trips": self.params["trips"], "reverse": reverse}
+
+    def _run_backward(
+        self,
+        operands: Sequence[Atom],
+        results: Sequence[Var],
+        saved: dict[Var, Var],
+        outward: Sequence[Maybe],
+        known: Sequence[Maybe],
+    ) -> Pulled:
+        derived, nc, start = self.derived, self.nc, self.first_x
+        consts = dict(zip(derived.inputs[nc:start], operands[nc:start], strict=True))
+        consts |= dict(zip(derived.extra, derived.operands, strict=True)) | {v: saved[v] for v in self.logs}
+        xs = dict(zip(derived.inputs[start:], operands[start:], strict=True)) | {v: saved[v] for v in self.stacked}
+        for ct, result, cotangent in zip(derived.cotangents[nc:], results[nc:], outward[nc:], strict=True):
+            if ct is not None:
+                xs[ct] = zero_if_absent(cotangent, result)
+        carried = [zero_if_absent(c, r) for c, r, v in zip(outward, results, derived.cotangents[:nc], strict=False) if v]
+        carried += [zero_if_absent(known[n], operands[n]) for n in derived.sums]
+        carried += [results[c.place] for c in self.chains]
+        inputs = [*self.backward_carries, *consts, *xs]
+        body = backward_half(derived.joint, self.chains, self.kept, inputs, self._outputs(), self.logs)
+        final, ys = loop(body, carried, list(consts.values()), list(xs.values()), **self._how(True))
+        return self._updates(operands, results, known, list(final), list(ys))
+
+    def _outputs(self) -> list[Atom]:
+        """Return the outputs of the backward body: cotangents, sums, restored arrays; cotangents of rows."""
+        inward = self.derived.inward
+        carried = [inward[n] for n in range(self.nc) if self.derived.cotangents[n] is not None]
+        summed = [inward[n] for n in self.derived.sums]
+        arrays = [self.derived.inputs[c.place] for c in self.chains]
+        return [*carried, *summed, *arrays, *(c for c in inward[self.first_x :] if c is not None)]  # type: ignore[list-item]
+
+    def _updates(
+        self, operands: Sequence[Atom], results: Sequence[Var], known: Sequence[Maybe], final: list[Var], ys: list[Var]
+    ) -> Pulled:
+        derived, inward = self.derived, self.derived.inward
+        updates: list[Update | None] = [None] * len(operands)
+        for n in range(self.nc):
+            if derived.cotangents[n] is not None:
+                updates[n] = Update(final.pop(0))
+        for n in derived.sums:
+            updates[n] = Update(final.pop(0), whole=known[n] is not None)
+        restored = [(operands[c.place], results[c.place], final.pop(0)) for c in self.chains]
+        for n in range(self.first_x, len(operands)):
+            if inward[n] is not None:
+                updates[n] = Update(ys.pop(0))
+        return updates, restored  # type: ignore[return-value]
+
+
+def _logs_as_carries(body, carries: int, logs: int):  # type: ignore[no-untyped-def]
+    """Move the logs, which stand last, behind the other carries."""
+    if not logs:
+        return body
+    inputs = (*body.inputs[:carries], *body.inputs[-logs:], *body.inputs[carries:-logs])
+    outputs = (*body.outputs[:carries], *body.outputs[-logs:], *body.outputs[carries:-logs])
+    return type(body)(inputs, (), body.eqns, outputs)
+
+
+def forward_loop(
+    eqn: Eqn, operands: Sequence[Atom], wanted: Sequence[bool], absorb: bool, sweep: Sweeper
+) -> tuple[tuple[Var, ...], Backward]:
+    """Append the forward sweep of a loop; return its results and its backward sweep."""
+    return _Plan(eqn, wanted, absorb, sweep).run_forward(operands)
+
+
+def forward_while(
+    eqn: Eqn, operands: Sequence[Atom], wanted: Sequence[bool], absorb: bool, sweep: Sweeper
+) -> tuple[tuple[Var, ...], Backward]:
+    """Append a loop of unknown length; return its results and its backward sweep.
+
+    The backward sweep knows the number of trips, so it runs the loop again as a `Loop` that keeps what is needed.
+    """
+    nc = eqn.params["carries"]
+    results: tuple[Var, ...] = eqn.op.bind(*operands, **eqn.params)
+
+    def run(outward: Sequence[Maybe], known: Sequence[Maybe]) -> Pulled:
+        size = runtime_size(_EXPECTED_TRIPS)
+        bind_size(results[nc], symbol=size)
+        trips = dims.poly(size)
+        params = {"body": eqn.params["body"], "index": counter(trips), "trips": trips, "carries": nc, "xs": 0}
+        again = Eqn(loop, eqn.operands, {**params, "reverse": False}, eqn.results[:nc], eqn.source)
+        _, backward = forward_loop(again, operands, wanted, absorb, sweep)
+        return backward.run(outward[:nc], known)[0], []
+
+    flags = body_flags(eqn, wanted)
+    return results, Backward(tuple(n >= nc and flag for n, flag in enumerate(flags)), run)
