@@ -19,6 +19,7 @@ __all__ = [
     "Unify",
     "as_symbol",
     "evaluate",
+    "extremes",
     "hint",
     "lower_bound",
     "poly",
@@ -243,8 +244,8 @@ def lower_bound(dim: Dim) -> int | None:
     """
     if isinstance(dim, int):
         return dim
-    ends = _ends(dim)
-    if ends is not None:
+    ends = extremes(dim)
+    if ends is not None and ends != [dim]:
         lows = [lower_bound(end) for end in ends]
         return None if None in lows else min(low for low in lows if low is not None)
     total, owed = 0, []
@@ -270,14 +271,65 @@ def lower_bound(dim: Dim) -> int | None:
     return total + min(dim.terms.get((), 0), 0)
 
 
-def _ends(dim: Poly) -> tuple[Dim, Dim] | None:
-    """Return ``dim`` at both ends of the range of an innermost counter in which it is linear."""
+def extremes(dim: Dim) -> list[Dim] | None:
+    """Return sizes without counters such that ``dim`` is, in every iteration, between the least and the largest of them.
+
+    None where ``dim`` is not linear in its counters.
+    """
+    return _extremes(dim, {})
+
+
+def _extremes(dim: Dim, ranges: dict[Symbol, tuple[Dim, Dim]]) -> list[Dim] | None:
     counters = {s: s.upper for s in symbols(dim) if s.upper is not None}
-    outer = {s for upper in counters.values() for s in symbols(upper)}
-    for counter, upper in counters.items():
-        if counter not in outer and all(_degree(m, counter) <= 1 for m in dim.terms):
-            return substitute(dim, {counter: 0}), substitute(dim, {counter: upper - 1})
-    return None
+    if not counters:
+        return [dim]
+    inner = _innermost(counters)
+    if any(_degree(m, inner) > 1 for m in dim.terms):  # type: ignore[union-attr]
+        return None
+    upper = inner.upper
+    assert upper is not None
+    ends = ranges.get(inner, (0, upper - 1))
+    known = _tightened(upper, ranges)
+    found: list[Dim] = []
+    for end in ends:
+        part = _extremes(substitute(dim, {inner: end}), known)
+        if part is None:
+            return None
+        found += part
+    return found
+
+
+def _innermost(counters: dict[Symbol, Dim]) -> Symbol:
+    outer = {s for upper in counters.values() for s in _counters_in(upper)}
+    return next(c for c in counters if c not in outer)
+
+
+def _counters_in(dim: Dim) -> Iterator[Symbol]:
+    """Yield the counters in ``dim``, and those that their numbers of trips depend on."""
+    for symbol in symbols(dim):
+        if symbol.upper is not None:
+            yield symbol
+            yield from _counters_in(symbol.upper)
+
+
+def _tightened(trips: Dim, ranges: dict[Symbol, tuple[Dim, Dim]]) -> dict[Symbol, tuple[Dim, Dim]]:
+    """Return ``ranges`` with what it says about outer counters that a loop of ``trips`` runs at least once."""
+    known = dict(ranges)
+    for symbol in {s for s in symbols(trips) if s.upper is not None}:
+        assert symbol.upper is not None
+        low, high = known.get(symbol, (0, symbol.upper - 1))
+        up, down = trips - poly(symbol), trips + poly(symbol)
+        if symbol not in symbols(up) and _at_most(low, 1 - up):
+            low = 1 - up
+        elif symbol not in symbols(down) and _at_most(down - 1, high):
+            high = down - 1
+        known[symbol] = low, high
+    return known
+
+
+def _at_most(left: Dim, right: Dim) -> bool:
+    low = lower_bound(right - left)
+    return low is not None and low >= 0
 
 
 def _degree(monomial: Monomial, symbol: Symbol) -> int:

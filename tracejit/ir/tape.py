@@ -333,6 +333,19 @@ class Builder:
         for answer in (True, False):
             if _proved(relation, size, answer):
                 return answer
+        ends = dims.extremes(size)
+        if ends is None or any(s.local for e in ends for s in dims.symbols(e)):
+            raise Undecided(relation, size)
+        return self._by_ends(relation, size, ends)
+
+    def _by_ends(self, relation: str, size: Dim, ends: Sequence[Dim]) -> bool:
+        """Answer for all iterations from the extents of the traced call, guarded."""
+        hints = [dims.hint(e) for e in ends]
+        strict = relation == "=="
+        if min(hints) >= strict:
+            return all([self.decide(">=", e - strict) for e in ends]) != strict
+        if max(hints) < 0:
+            return any([self.decide(">=", e) for e in ends])
         raise Undecided(relation, size)
 
     def pin(self, size: Dim) -> int:
