@@ -183,7 +183,8 @@ def common_dtype(avals: Sequence[Aval]) -> DType:
 
 
 def _resolve(loops: np.ufunc, avals: Sequence[Aval]) -> tuple[tuple[DType, ...], DType]:
-    kinds = [np.dtype(bool) if a.promotion is bool else a.promotion for a in avals]
+    among_themselves = all(a.weak for a in avals)  # NumPy would compare Python ints of any size, as objects
+    kinds = [a.dtype if among_themselves or a.dtype.kind == "b" else a.promotion for a in avals]
     resolved = loops.resolve_dtypes((*kinds, *(None,) * loops.nout))
     return resolved[: len(avals)], resolved[len(avals)]
 
