@@ -234,12 +234,21 @@ def widened(tape: Tape) -> Tape:
     with Builder() as builder:
         inputs = [builder.input(Aval(v.shape, _wide_dtype(v.dtype))) for v in tape.inputs]
         env = dict(zip(tape.inputs, inputs, strict=True))
+        env.update((var, builder.const(_widen(array))) for var, array in tape.consts)
         for eqn in tape.eqns:
             operands = [_wide_lit(a) if isinstance(a, Lit) else env[a] for a in eqn.operands]
-            params = {k: _wide_dtype(v) if isinstance(v, np.dtype) else v for k, v in eqn.params.items()}
+            params = {k: _wide_param(v) for k, v in eqn.params.items()}
             out = eqn.op.bind(*operands, **params)
             env.update(zip(eqn.results, out if isinstance(out, tuple) else (out,), strict=True))
-        return builder.finish([a if isinstance(a, Lit) else env[a] for a in tape.outputs])
+        return builder.finish([_wide_lit(a) if isinstance(a, Lit) else env[a] for a in tape.outputs])
+
+
+def _wide_param(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_wide_param, value))
+    if isinstance(value, Tape):
+        return widened(value)
+    return _wide_dtype(value) if isinstance(value, np.dtype) else value
 
 
 def _wide_lit(atom: Lit) -> Lit:

@@ -13,6 +13,7 @@ from tracejit.passes.activity import active_set
 from tracejit.passes.chains import Chain
 from tracejit.passes.halves import backward_half, forward_half
 from tracejit.passes.needs import Kept, choose
+from tracejit.passes.ordering import in_place
 from tracejit.passes.region_vjp import Backward, Derived, Restored, Sweeper, Update, derive, zero_if_absent
 
 __all__ = ["forward_cond"]
@@ -35,11 +36,14 @@ class _Plan:
         active = [active_set(branch, self.flags) for branch in branches]
         pairs = zip(*(b.outputs for b in branches), strict=True)
         self.live = [any(a in s for a, s in zip(pair, active, strict=True)) for pair in pairs]
-        summed = [bool(v.shape) for v in branches[0].inputs]
+        # What the cotangent of a result updated in place is, the sum of its operand goes on from.
+        updated = {operand - 1 for operand, _ in in_place(eqn)}
+        summed = [bool(v.shape) and n not in updated for n, v in enumerate(branches[0].inputs)]
         derived = [
             derive(b, self.flags, self.live, self.flags, summed, absorb, sweep) for b in branches
         ]
-        self.sums = list(derived[0].sums)
+        self.sums = [n for n in derived[0].sums if any(d.adds_to(n) for d in derived)]
+        self.returned = [n for n, f in enumerate(self.flags) if f and (n in self.sums or not summed[n])]
         self.arrays = self._arrays(derived)
         self.sides = [_Side(d, [_chain(d, r) for r, _ in self.arrays]) for d in derived]
         self.slots = self._slots()
@@ -111,21 +115,20 @@ class _Plan:
         passed = [*cotangents, *sums, *ends, *values, *extra, *saved]
         found = list(cond.bind(predicate, *passed, branches=branches))
         updates: list[Update | None] = [None] * len(operands)
-        for n, flag in enumerate(self.flags):
-            if flag:
-                updates[n + 1] = Update(found.pop(0), whole=n in self.sums and known[n + 1] is not None)
+        for n in self.returned:
+            updates[n + 1] = Update(found.pop(0), whole=n in self.sums and known[n + 1] is not None)
         return updates, [(values[q], results[r], found.pop(0)) for r, q in self.arrays]
 
     def _backward_branch(self, side: _Side) -> Tape:
         derived = side.derived
-        late = [*(c for c in derived.cotangents if c is not None), *derived.sums.values()]
+        late = [*(c for c in derived.cotangents if c is not None), *(derived.sums[n] for n in self.sums)]
         by_slot = {n: v for v, n in side.places.items()}
         slots = [by_slot.get(n) or Var(a) for n, a in enumerate(self.slots)]
         ends = [c.end for c in side.chains]
         # A chain without steps ends in an operand, which comes in twice: the second time under a name of its own.
         values = [Var(v.aval) if v in ends or v in by_slot.values() else v for v in self._inputs(side)]
         slots = [Var(v.aval) if v in ends else v for v in slots]
-        inward = [c for c, flag in zip(derived.inward, self.flags, strict=True) if flag]
+        inward = [derived.inward[n] for n in self.returned]
         outputs = [*inward, *(c.root for c in side.chains)]
         return backward_half(derived.joint, side.chains, side.kept, [*late, *ends, *values, *slots], outputs, {})  # type: ignore[list-item]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.ir import dims
-from tracejit.ir.dims import Symbol
 from tracejit.ir.sums import offsets
 from tracejit.ir.tape import Atom, Eqn, Var
 from tracejit.ops.base import Maybe
@@ -14,7 +13,7 @@ from tracejit.ops.loop import bind_size, counter, loop, runtime_size
 from tracejit.passes.activity import active_set, body_flags
 from tracejit.passes.chains import Chain, one_to_one
 from tracejit.passes.halves import Log, backward_half, forward_half
-from tracejit.passes.needs import Kept, choose
+from tracejit.passes.needs import choose
 from tracejit.passes.region_vjp import Backward, Derived, Restored, Sweeper, Update, derive, zero_if_absent
 
 __all__ = ["forward_loop", "forward_while"]
@@ -39,6 +38,7 @@ class _Plan:
         shared = [self.nc <= n < self.first_x for n in range(len(body.inputs))]
         dense = [c and f for c, f in zip(carried, self.flags, strict=True)]
         self.derived = derive(body, self.flags, live, dense, shared, absorb, sweep)
+        self.sums = [n for n in self.derived.sums if self.derived.adds_to(n)]
         self.chains = self._chains(self.derived)
         self.kept = choose(self.derived.joint, set(self.derived.inputs[: self.nc]), self.chains)
         values = dict.fromkeys([*self.kept.values, *self.kept.olds.values()])
@@ -59,7 +59,7 @@ class _Plan:
     def _late(self) -> list[Var]:
         """Return the variables of cotangents of carries and of sums: carries of the backward loop."""
         cotangents = (c for c in self.derived.cotangents[: self.nc] if c is not None)
-        return [*cotangents, *self.derived.sums.values()]
+        return [*cotangents, *(self.derived.sums[n] for n in self.sums)]
 
     def run_forward(self, operands: Sequence[Atom]) -> tuple[tuple[Var, ...], Backward]:
         nc, start = self.nc, self.first_x
@@ -73,7 +73,7 @@ class _Plan:
         results = (*final[:nc], *ys[: len(outputs) - nc])
         saved = dict(zip(self.stacked, ys[len(outputs) - nc :], strict=True))
         saved.update(zip(self.logs, final[nc:], strict=True))
-        sums = tuple(n in self.derived.sums for n in range(len(operands)))
+        sums = tuple(n in self.sums for n in range(len(operands)))
         return results, Backward(sums, lambda out, known: self._run_backward(operands, results, saved, out, known))
 
     def _how(self, backward: bool) -> dict[str, object]:
@@ -96,7 +96,7 @@ class _Plan:
             if ct is not None:
                 xs[ct] = zero_if_absent(cotangent, result)
         carried = [zero_if_absent(c, r) for c, r, v in zip(outward, results, derived.cotangents[:nc], strict=False) if v]
-        carried += [zero_if_absent(known[n], operands[n]) for n in derived.sums]
+        carried += [zero_if_absent(known[n], operands[n]) for n in self.sums]
         carried += [results[c.place] for c in self.chains]
         inputs = [*self.backward_carries, *consts, *xs]
         body = backward_half(derived.joint, self.chains, self.kept, inputs, self._outputs(), self.logs)
@@ -107,7 +107,7 @@ class _Plan:
         """Return the outputs of the backward body: cotangents, sums, restored arrays; cotangents of rows."""
         inward = self.derived.inward
         carried = [inward[n] for n in range(self.nc) if self.derived.cotangents[n] is not None]
-        summed = [inward[n] for n in self.derived.sums]
+        summed = [inward[n] for n in self.sums]
         arrays = [self.derived.inputs[c.place] for c in self.chains]
         return [*carried, *summed, *arrays, *(c for c in inward[self.first_x :] if c is not None)]  # type: ignore[list-item]
 
@@ -119,7 +119,7 @@ class _Plan:
         for n in range(self.nc):
             if derived.cotangents[n] is not None:
                 updates[n] = Update(final.pop(0))
-        for n in derived.sums:
+        for n in self.sums:
             updates[n] = Update(final.pop(0), whole=known[n] is not None)
         restored = [(operands[c.place], results[c.place], final.pop(0)) for c in self.chains]
         for n in range(self.first_x, len(operands)):

@@ -18,7 +18,7 @@ from tracejit.ops.elementwise import Elementwise
 from tracejit.ops.indexing import Gather
 from tracejit.ops.joining import Piecewise
 from tracejit.ops.linear import Iota
-from tracejit.ops.loop import BindSize
+from tracejit.ops.loop import BindSize, bind_size
 from tracejit.ops.reduction import SizeOf
 from tracejit.passes.chains import Chain, Step, chain_of, overwritten
 from tracejit.passes.mincut import INFINITE, minimum_cut
@@ -214,7 +214,9 @@ class _Choice:
                         yield from ((atom, v) for v in eqn.results)
 
     def _cost(self, var: Var) -> int:
-        return INFINITE if self.joint.sizes.made_inside(var.aval) else max(_bytes(var.aval), 1)
+        eqn = self.joint.makers.get(var)
+        again = eqn is not None and eqn.op is bind_size  # it has an effect, so it must run
+        return INFINITE if again or self.joint.sizes.made_inside(var.aval) else max(_bytes(var.aval), 1)
 
     def _rolling(self, values: set[Var]) -> set[Var]:
         """Return the versions of rolled back arrays that the values not kept are computed from."""

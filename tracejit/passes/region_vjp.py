@@ -91,6 +91,10 @@ class Derived:
     sums: dict[int, Var]
     inward: list[Maybe]
 
+    def adds_to(self, number: int) -> bool:
+        """Return whether the body adds anything to the sum for an input."""
+        return number in self.sums and self.inward[number] is not self.sums[number]
+
 
 def derive(  # noqa: PLR0913  # what a region knows of its body
     body: Tape,
