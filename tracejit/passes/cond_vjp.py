@@ -125,8 +125,9 @@ class _Plan:
         by_slot = {n: v for v, n in side.places.items()}
         slots = [by_slot.get(n) or Var(a) for n, a in enumerate(self.slots)]
         ends = [c.end for c in side.chains]
-        # A chain without steps ends in an operand, which comes in twice: the second time under a name of its own.
-        values = [Var(v.aval) if v in ends or v in by_slot.values() else v for v in self._inputs(side)]
+        # Arrays updated in place come in as they are behind the branch, so the operand before it is not looked at.
+        hidden = {*ends, *(c.root for c in side.chains), *by_slot.values()}
+        values = [Var(v.aval) if v in hidden else v for v in self._inputs(side)]
         slots = [Var(v.aval) if v in ends else v for v in slots]
         inward = [derived.inward[n] for n in self.returned]
         outputs = [*inward, *(c.root for c in side.chains)]
