@@ -5,6 +5,7 @@ Identities that NumPy's rounding, NaNs or signed zeros do not respect (``0*x = 0
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -18,21 +19,39 @@ from tracejit.ops.broadcasting import broadcast, convert, expand_dims, reduce_su
 from tracejit.ops.elementwise import Elementwise, absorb_mul, add, mul, neg, select
 from tracejit.ops.linear import transpose
 from tracejit.ops.reduction import size_of
+from tracejit.ops.region import Region
 from tracejit.passes.dead_code import remove_dead
+from tracejit.passes.tidy import tidy
 
 __all__ = ["simplify"]
 
 _ROUNDS = 4
 
 
+_DONE: weakref.WeakSet[Tape] = weakref.WeakSet()
+
+
 def simplify(tape: Tape) -> Tape:
-    """Return an equal tape with as little work as the table finds."""
+    """Return an equal tape with as little work as the table finds; the bodies of loops and branches too."""
     for _ in range(_ROUNDS):
         smaller = remove_dead(_merge_common(_rewrite(tape)))
-        if len(smaller.eqns) == len(tape.eqns) and _same_ops(smaller, tape):
-            return smaller
+        done = len(smaller.eqns) == len(tape.eqns) and _same_ops(smaller, tape)
         tape = smaller
+        if done:
+            break
+    _DONE.add(tape)
     return tape
+
+
+def _with_simple_bodies(eqn: Eqn) -> Eqn:
+    """Return a loop or branch with simplified bodies."""
+
+    def simple(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(simple, value))
+        return simplify(value) if isinstance(value, Tape) and value not in _DONE else value
+
+    return Eqn(eqn.op, eqn.operands, {k: simple(v) for k, v in eqn.params.items()}, eqn.results, eqn.source)
 
 
 def _same_ops(left: Tape, right: Tape) -> bool:
@@ -69,8 +88,11 @@ class Rewriter:
         operands = [self.read(a) for a in eqn.operands]
         with self.builder.at(eqn.source):
             better = self._improve(eqn, operands)
-            if better is None:
-                results: Sequence[Atom] = self.builder.append(eqn.op, operands, eqn.params, [v.aval for v in eqn.results])
+            results: Sequence[Atom]
+            if isinstance(eqn.op, Region):
+                results = tidy(_with_simple_bodies(eqn), operands, lambda a: self.made_by(a, broadcast))
+            elif better is None:
+                results = self.builder.append(eqn.op, operands, eqn.params, [v.aval for v in eqn.results])
             else:
                 results = [better]
         self.atoms.update(zip(eqn.results, results, strict=True))
@@ -270,6 +292,12 @@ def _squeeze_expanded(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | 
     """squeeze(expand_dims(x)) -> x"""
     made = rewriter.made_by(x[0], expand_dims)
     return made.operands[0] if made and made.params["axes"] == params["axes"] else None
+
+
+@rule(expand_dims)
+def _expand_literal(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
+    """expand_dims(literal) -> broadcast(literal)"""
+    return broadcast(x[0], shape=(1,) * len(params["axes"]), axes=()) if isinstance(x[0], Lit) else None
 
 
 @rule(expand_dims)
