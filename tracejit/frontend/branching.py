@@ -138,12 +138,9 @@ class _Union:
     def _handles(self) -> list[_Result]:
         found = {key: handle for p in self.passes for key, (handle, _) in p.writes.items()}
         return [
-            _Result(lambda new, h=handle: h._rebind(new.atom), "an array", [self._written(p, handle) for p in self.passes], LEAF)
+            _Result(lambda new, h=handle: h._rebind(new.atom), "an array", [_written(p, handle) for p in self.passes], LEAF)
             for handle in found.values()
         ]
-
-    def _written(self, found: Pass, handle: Any) -> list[Any]:
-        return [found.writes[id(handle)][1] if id(handle) in found.writes else handle.atom]
 
     def _ends(self) -> tuple[Any, _Result | None]:
         ends = [p.ended for p in self.passes]
@@ -196,6 +193,10 @@ class _Union:
         assert result.tree is not None
         new = iter(handles)
         return result.tree.unflatten([leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves])
+
+
+def _written(found: Pass, handle: Any) -> list[Any]:
+    return [found.writes[id(handle)][1] if id(handle) in found.writes else operand(handle)]
 
 
 def _spread(tape: Tape, outer: Sequence[Var], operands: Sequence[Var]) -> Tape:

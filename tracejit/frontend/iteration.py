@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.frontend.buffers import Buffer
 from tracejit.frontend.registry import is_traced, size
 from tracejit.frontend.symbolic import user_size
 from tracejit.frontend.tracer import TracedArray
@@ -63,7 +64,7 @@ def plan_of(iterable: Any) -> Plan | None:
         return iterable
     if type(iterable) is range:
         return Plan(len(iterable), lambda k: iterable.start + iterable.step * k)
-    if type(iterable) is TracedArray and iterable.ndim:
+    if type(iterable) in (TracedArray, Buffer) and iterable.ndim:
         return Plan(size(iterable.shape[0]), lambda k: iterable[k])
     return None
 

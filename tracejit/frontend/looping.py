@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tracejit.frontend.branching import branch, is_undecided
+from tracejit.frontend.branching import branch
 from tracejit.frontend.carrying import Attempt, Carry, Pass, State, fitted
 from tracejit.frontend.exits import CONTINUE, Leaving
 from tracejit.frontend.iteration import Plan, plan_of
 from tracejit.frontend.regions import RegionFailed, active
 from tracejit.frontend.symbolic import user_size
+from tracejit.frontend.tracer import TracedArray
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim, Undecided
 from tracejit.ir.tape import Atom, Tape, Var, current, is_tracing
@@ -52,22 +53,15 @@ def run_for(iterable: Iterable[Any], body: Callable[..., Any], names: tuple[str,
         return iterate(iterable, body)
     if plan.static is not None and plan.static <= FEW:
         return iterate(plan, body)
-    reason = _attempt(lambda: _for_region(plan, body, names, leaves))
-    if not isinstance(reason, str):
-        return reason.ended
-    if plan.static is not None or isinstance(plan.trips, dims.Poly):
-        again = _peeled(plan, body, names, leaves)
-        if again is not None:
-            return again.ended
-    _note(reason)
+    region = _attempt(lambda: _for_region(plan, body, names, leaves))
+    if not isinstance(region, str):
+        return region()
+    _note(region)
     return iterate(plan, body)
 
 
-class _Done:
-    """A region took the loop's place."""
-
-    def __init__(self, ended: Any) -> None:
-        self.ended = ended
+Commit = Callable[[], Any]
+"""Appends a region that was traced, and returns how it ends."""
 
 
 def iterate(items: Iterable[Any], body: Callable[..., Any]) -> Any:
@@ -79,8 +73,8 @@ def iterate(items: Iterable[Any], body: Callable[..., Any]) -> Any:
     return None
 
 
-def _attempt(make: Callable[[], _Done]) -> _Done | str:
-    """Return what ``make`` returns, or why it could not."""
+def _attempt(make: Callable[[], Commit]) -> Commit | str:
+    """Return what ``make`` returns, or why it could not; all that the attempt changed is undone then."""
     try:
         return make()
     except (RegionFailed, Undecided) as failure:
@@ -95,13 +89,7 @@ def _note(reason: str) -> None:
         unrolled().append((str(source), reason))
 
 
-def _peeled(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> _Done | None:
-    """Run the first iteration by itself and try the others: what differs there may be the start only."""
-    del plan, body, names, leaves
-    return None
-
-
-def _for_region(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> _Done:
+def _for_region(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> Commit:
     leaving = Leaving() if leaves else None
     trips: Dim = plan.trips if not isinstance(plan.trips, Atom) else _bound(plan.trips)
     index = counter(trips, "ijklpqrst"[min(_depth(), 8)])
@@ -112,10 +100,14 @@ def _for_region(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], le
 
     attempt = Attempt([body], names, [] if leaving is None else [leaving.state])
     found = attempt.settle(step, lambda p, further: _refuse_plain(plan, p, further))
-    tape, carries, operands = _closed(attempt, found)
-    results, _ = loop(tape, carries, operands, index=index, trips=trips)
-    attempt.commit(found, results)
-    return _Done(None if leaving is None else leaving.ended())
+
+    def commit() -> Any:
+        tape, carries, operands = _closed(attempt, found)
+        results, _ = loop(tape, carries, operands, index=index, trips=trips)
+        attempt.commit(found, results)
+        return None if leaving is None else leaving.ended()
+
+    return commit
 
 
 def _bound(count: Atom) -> Dim:
@@ -164,10 +156,10 @@ def run_while(test: Callable[[], Any], body: Callable[[], Any], names: tuple[str
     """``while test(): body()``; returns how it ended."""
     if not is_tracing():
         return _iterate_while(test, body)
-    reason = _attempt(lambda: _while_region(test, body, names, leaves))
-    if not isinstance(reason, str):
-        return reason.ended
-    _note(reason)
+    region = _attempt(lambda: _while_region(test, body, names, leaves))
+    if not isinstance(region, str):
+        return region()
+    _note(region)
     return _iterate_while(test, body)
 
 
@@ -181,11 +173,11 @@ def _iterate_while(test: Callable[[], Any], body: Callable[[], Any]) -> Any:
 
 def _while_region(
     test: Callable[[], Any], body: Callable[[], Any], names: tuple[str, ...], leaves: bool
-) -> _Done:
+) -> Commit:
     leaving = Leaving() if leaves else None
     state = State(go=test())
-    if not is_undecided(state["go"]) and not state["go"]:
-        return _Done(None)
+    if type(state["go"]) is not TracedArray and not state["go"]:
+        return lambda: None
 
     def again() -> None:
         state["go"] = test()
@@ -204,11 +196,15 @@ def _while_region(
     key = next((k for k, c in attempt.carries.items() if c.place is not None and c.place.container.owner is state), None)
     if key is None:
         raise RegionFailed("its condition is the same in every iteration")
-    tape, carries, operands = _closed(attempt, found)
-    condition = _condition(tape, list(attempt.carries).index(key), attempt)
-    results, _ = while_(condition, tape, carries, operands)
-    attempt.commit(found, results)
-    return _Done(None if leaving is None else leaving.ended())
+
+    def commit() -> Any:
+        tape, carries, operands = _closed(attempt, found)
+        condition = _condition(tape, list(attempt.carries).index(key), attempt)
+        results, _ = while_(condition, tape, carries, operands)
+        attempt.commit(found, results)
+        return None if leaving is None else leaving.ended()
+
+    return commit
 
 
 def _refuse_plain_while(found: Pass) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.frontend.regions import RegionFailed
+from tracejit.frontend.regions import Handle, RegionFailed
 from tracejit.frontend.registry import is_traced
 from tracejit.frontend.shadow import ShadowGlobals
 from tracejit.frontend.shadow_classes import slots_of
@@ -127,7 +127,7 @@ class Snapshot:
     def _walk(self, stack: list[tuple[Any, str]]) -> None:
         while stack:
             value, path = stack.pop()
-            if is_traced(value) or id(value) in self._visited or isinstance(value, _PLAIN):
+            if is_traced(value) or issubclass(type(value), Handle) or id(value) in self._visited or isinstance(value, _PLAIN):
                 continue
             self._visited[id(value)] = value
             stack.extend(self._inside(value, path))

@@ -8,24 +8,40 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["Log", "RegionFailed", "active", "born", "touch"]
+__all__ = ["Handle", "Log", "RegionFailed", "active", "become", "born", "touch", "versions"]
 
 
 class RegionFailed(BaseException):
     """Raised where a body cannot be traced for all iterations at once; a ``BaseException`` that no user code catches."""
 
 
-class Handle(Protocol):
-    """What the log needs of a traced array."""
+class Handle:
+    """What user code holds in place of an array: one object, whose contents may be replaced.
 
-    _born: int
+    Its class says what the contents are; it changes when a traced value is written into a plain array.
+    """
 
-    def _state(self) -> Any: ...
+    __slots__ = ("__weakref__", "_atom", "_base", "_born", "_path", "_seen", "_version")
 
-    def _restore(self, state: Any) -> None: ...
+    def _state(self) -> Any:
+        return type(self), self._atom, self._base, self._path, self._seen, self._version
 
+    def _restore(self, state: Any) -> None:
+        """Undo what happened since `_state` was called; views read anew."""
+        cls, self._atom, self._base, self._path, self._seen, version = state
+        become(self, cls)
+        self._version = next(versions) if self._base is None and version != self._version else version
+
+
+def become(handle: Handle, cls: type[Handle]) -> None:
+    """Let ``handle`` be of another class from now on; ``__class__`` itself says ``numpy.ndarray``."""
+    object.__dict__["__class__"].__set__(handle, cls)
+
+
+versions = itertools.count(1)
+"""Contents of arrays are numbered, so that a view knows whether it has seen the present ones."""
 
 _serial = itertools.count(1)
 _thread = threading.local()

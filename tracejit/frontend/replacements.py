@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.frontend.buffers import buffered
 from tracejit.frontend.control_flow import BUILTINS
 from tracejit.frontend.numpy_api import CREATORS
 from tracejit.frontend.registry import is_traced, unsupported
@@ -42,7 +43,7 @@ def _creator(original: Any, meaning: Any) -> Any:
     @functools.wraps(original, updated=())
     def create(*args: Any, **kwargs: Any) -> Any:
         result = meaning(*args, **kwargs)
-        return wrap(result) if isinstance(result, Atom | tuple | list) else result
+        return wrap(result) if isinstance(result, Atom | tuple | list) else buffered(result, args)
 
     return create
 
@@ -68,10 +69,18 @@ def _refusing(name: str) -> Any:
     return refuse
 
 
+_FRESH = (
+    np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.copy, np.linspace, np.logspace, np.geomspace,
+    np.meshgrid, np.tile, np.repeat, np.concatenate, np.stack, np.diag,
+)  # fmt: skip
+"""Functions that NumPy dispatches, which make arrays of plain arguments too."""
+
+
 @functools.cache
 def replacements() -> dict[int, Any]:
     """Return id of the original object -> its replacement in traced code."""
     created = {original: _creator(original, meaning) for original, meaning in CREATORS.items()}
+    created |= {f: _creator(f, f) for f in _FRESH}
     table: dict[int, Any] = {id(original): new for original, new in created.items()}
     names = {name: created[getattr(np, name)] for name in dir(np) if _hashable(getattr(np, name)) in created}
     for module, state in ((np.random, np.random.normal.__self__), (random, random.random.__self__)):

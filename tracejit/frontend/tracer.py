@@ -7,7 +7,6 @@ after its base has changed.
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,8 +16,8 @@ import numpy as np
 from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreError, TracejitError
 from tracejit.frontend import symbolic
 from tracejit.frontend.concrete import guard
-from tracejit.frontend.indexing import index, update
-from tracejit.frontend.regions import born, touch
+from tracejit.frontend.indexing import add_at, index, update
+from tracejit.frontend.regions import Handle, born, touch, versions
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
@@ -29,14 +28,10 @@ from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
 __all__ = ["TracedArray", "dispatch", "wrap"]
 
 
-_versions = itertools.count(1)
-"""Contents of arrays are numbered, so that a view knows whether it has seen the present ones."""
-
-
-class TracedArray:
+class TracedArray(Handle):
     """A traced array or scalar; behaves as the ndarray (or NumPy scalar) that it stands for."""
 
-    __slots__ = ("_atom", "_base", "_born", "_path", "_seen", "_version", "__weakref__")
+    __slots__ = ()
     _tracejit_traced = True
     __array_priority__ = 1000.0
 
@@ -64,7 +59,7 @@ class TracedArray:
         if self._base is None:
             touch(self, True)
             self._atom = atom
-            self._version = next(_versions)
+            self._version = next(versions)
         else:
             self._base._rebind(put(self._base.atom, self._path, atom))
             touch(self, False)
@@ -73,15 +68,7 @@ class TracedArray:
     def _present(self, atom: Atom) -> None:
         """Let this handle stand for ``atom`` in the body of a region."""
         touch(self, False)
-        self._atom, self._version = atom, next(_versions)
-
-    def _state(self) -> Any:
-        return self._atom, self._seen, self._version
-
-    def _restore(self, state: Any) -> None:
-        """Undo what happened since `_state` was called; views read anew."""
-        self._atom, self._seen, version = state
-        self._version = next(_versions) if self._base is None and version != self._version else version
+        self._atom, self._version = atom, next(versions)
 
     def _view(self, path: Path) -> TracedArray:
         return TracedArray(follow(self.atom, path), self, path)
@@ -101,6 +88,14 @@ class TracedArray:
         new = operand(value)
         refuse_truncation(new, self.atom)
         self._rebind(broadcast_to(convert(new, dtype=self.dtype), self.atom.shape))
+
+    def _scatter(self, ufunc: np.ufunc, key: Any, value: Any) -> None:
+        """``ufunc.at(self, key, value)``."""
+        if ufunc not in (np.add, np.subtract):
+            raise unsupported(f"`{ufunc.__name__}.at`", "Loop over the indices; only `add.at` and `subtract.at` are ops.")
+        refuse_truncation(operand(value), self.atom)
+        added = operand(value) if ufunc is np.add else UFUNCS[np.negative](operand(value))
+        self._rebind(add_at(self.atom, key, added))
 
     # --- attributes ---------------------------------------------------------------------------------------------------
 

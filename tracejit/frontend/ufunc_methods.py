@@ -61,6 +61,8 @@ def _store(result: Any, out: Any) -> Any:
     for target, value in zip(targets, results, strict=True):
         if target is None:
             continue
+        if hasattr(type(target), "_become_traced"):
+            target._become_traced()
         if not is_traced(target):
             raise unsupported(
                 "`out=` with a plain ndarray", "Make the array inside the traced function (`np.empty_like(x)`)."
@@ -69,11 +71,7 @@ def _store(result: Any, out: Any) -> Any:
             shape = broadcast_shapes(target.atom.shape, value.result.shape)
             value = select(broadcast_to(value.mask, shape), broadcast_to(value.result, shape), target.atom)
         target._assign(value)
-    return _Stored(targets[0] if len(targets) == 1 else tuple(targets))
-
-
-class _Stored(tuple):  # type: ignore[type-arg]
-    """Marks results that are the caller's own ``out`` handles already."""
+    return targets[0] if len(targets) == 1 else targets
 
 
 def _reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -99,6 +97,8 @@ def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _at(ufunc: np.ufunc, target: Any, key: Any, *values: Any) -> None:
+    if hasattr(type(target), "_become_traced"):
+        target._become_traced()
     if not is_traced(target):
         raise unsupported(f"`{ufunc.__name__}.at` on a plain ndarray", "Make the array inside the traced function.")
     target._scatter(ufunc, key, *values)

@@ -271,7 +271,10 @@ class Builder:
         return var
 
     def const(self, array: np.ndarray[Any, Any]) -> Var:
-        """Return the variable of a constant array (the same array gives the same variable)."""
+        """Return the variable of a constant array (the same array gives the same variable, unless it was changed)."""
+        known = self.consts.get(id(array))
+        if known is not None and not _same_bytes(known[1], array):
+            self.consts[-1 - len(self.consts)] = self.consts.pop(id(array))
         if id(array) not in self.consts:
             frozen = array.copy()
             frozen.flags.writeable = False
@@ -363,6 +366,12 @@ class Builder:
             tuple(self.sizes.values()),
             tuple(self.guards),
         )
+
+
+def _same_bytes(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
+    """Return whether two arrays are equal bit by bit, NaNs and signs of zeros included."""
+    flat = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in (left, right))
+    return left.shape == right.shape and np.array_equal(*flat)
 
 
 def _proved(relation: str, size: Poly, answer: bool) -> bool:
