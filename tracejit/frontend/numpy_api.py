@@ -15,6 +15,7 @@ from tracejit.frontend import (
     numpy_reductions,
     numpy_scans,
     numpy_shapes,
+    numpy_stores,
     numpy_ufuncs,
 )
 from tracejit.frontend.numpy_creation import CREATORS
@@ -38,5 +39,6 @@ __all__ = [
     "numpy_reductions",
     "numpy_scans",
     "numpy_shapes",
+    "numpy_stores",
     "numpy_ufuncs",
 ]
