@@ -27,6 +27,8 @@ class Context:
     sizes : mapping of Symbol to str
         The variables that hold extents.
     memory : Memory
+    steps : int
+        How many steps the kernel has.
     scalars : Evaluator
         Of the code outside all loops.
     preamble, pending : list of str
@@ -35,8 +37,8 @@ class Context:
         The last step that uses each temporary.
     """
 
-    def __init__(self, names: Names, sizes: Mapping[Symbol, str], memory: Memory) -> None:
-        self.names, self.sizes, self.memory = names, sizes, memory
+    def __init__(self, names: Names, sizes: Mapping[Symbol, str], memory: Memory, steps: int) -> None:
+        self.names, self.sizes, self.memory, self.steps = names, sizes, memory, steps
         self.scalars = Evaluator(memory, Ranges({}))
         self.preamble: list[str] = []
         self.pending: list[str] = []

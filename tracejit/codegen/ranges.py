@@ -57,17 +57,16 @@ class Ranges:
         return first + self._beyond[symbol] if low else end - 1 - self._beyond[symbol]
 
 
-def cut(symbol: Symbol, extent: Dim, conditions: Iterable[tuple[Any, ...]], most: int) -> list[Bounds]:
+def cut(symbol: Symbol, extent: Dim, conditions: Iterable[tuple[Any, ...]]) -> list[Bounds]:
     """Return pieces of ``range(extent)`` within which as many conditions as possible are decided.
 
-    A place to cut is kept only if it is proved to lie in order with the others; at most ``most`` pieces are made.
+    A place to cut is kept only if it is proved to lie in order with the others.
     """
     order = Ranges({})
     edges: list[Dim] = [0, extent]
     for condition in conditions:
         for place in _thresholds(symbol, condition):
-            if len(edges) <= most:
-                _insert(edges, place, order)
+            _insert(edges, place, order)
     return list(itertools.pairwise(edges))
 
 

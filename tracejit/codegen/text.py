@@ -107,7 +107,7 @@ def literal(value: Any, dtype: DType) -> str:
 
 
 def _float_text(value: float) -> str:
-    if value != value:
+    if np.isnan(value):
         return "np.nan"
     if value in (np.inf, -np.inf):
         return "np.inf" if value > 0 else "-np.inf"

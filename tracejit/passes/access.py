@@ -1,11 +1,12 @@
-"""Where the entries of a result come from: the index maps through which loops read the operands of an equation.
+"""Where the entries of a result come from: the index maps through which loops read the operands of an
+equation.
 
-Every op is looked at through one of three forms: it reads all operands at its own index (elementwise), it reads one of
-several operands at a computed index under conditions (`Read`), or it must be computed as a whole (reductions, opaque
-ops).  Scheduling and emission know nothing else about ops that move entries.
+Every op is looked at through one of three forms: it reads all operands at its own index (elementwise), it
+reads one of several operands at a computed index under conditions (`Read`), or it must be computed as a whole
+(reductions, opaque ops).  Scheduling and emission know nothing else about ops that move entries.
 
-An index is a tuple of sizes over the loop symbols of `loops`, or `Flat`: the place in C order.  A reshape turns the one
-into the other, so that it costs nothing as long as what it reads is elementwise or in memory.
+An index is a tuple of sizes over the loop symbols of `loops`, or `Flat`: the place in C order.  A reshape
+turns the one into the other, so that it costs nothing as long as what it reads is elementwise or in memory.
 """
 
 from __future__ import annotations

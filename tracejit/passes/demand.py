@@ -1,13 +1,16 @@
 """Which values get memory: a sweep from the outputs to the inputs.
 
-The rule that replaces a search: a value has memory if something must find it there (an output, an operand of an op that
-loops do not look into, the result of a fold), or if recomputing it would cost more than reading it back.  That is so
+The rule that replaces a search: a value has memory if something must find it there (an output, an operand of
+an op that loops do not look into, the result of a fold), or if recomputing it would cost more than reading it
+back.  That is so
 
-* where it is read through several index maps (a stencil step) or in several passes over memory, and expensive;
-* where it is read in a space with more outer loops than its own (``row`` in ``x + sin(row)``): then even cheap work repeats.
+* where it is read through several index maps (a stencil step) or in several passes over memory, and
+  expensive;
+* where it is read in a space with more outer loops than its own (``row`` in ``x + sin(row)``): then even
+  cheap work repeats.
 
-What a value costs depends on who reads it, hence the direction.  A chain of a hundred stencil steps is cut at each step,
-and its cost stays linear.
+What a value costs depends on who reads it, hence the direction.  A chain of a hundred stencil steps is cut at
+each step, and its cost stays linear.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Fusion: tape -> schedule of loop nests.
 
-`Demands` says which values have memory.  `_Placement` then sweeps forward and puts every root (a store, a fold, a scatter)
-into the first nest over the same space that comes after everything the root needs; what has no memory is recomputed in
-each nest that reads it.  So the value and all gradients of an elementwise function with a full reduction share one nest.
+`Demands` says which values have memory.  `_Placement` then sweeps forward and puts every root (a store, a
+fold, a scatter) into the first nest over the same space that comes after everything the root needs; what has
+no memory is recomputed in each nest that reads it.  So the value and all gradients of an elementwise function
+with a full reduction share one nest.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class _Placement:
 
     def _place_scatter(self, eqn: Eqn) -> None:
         """First the result is a copy of ``x``, then ``v`` is written to it."""
-        x, v, *_ = eqn.operands
+        x = eqn.operands[0]
         (result,) = eqn.results
         self._store(result, x, eqn, self._when(x))
         copied = self._known[result].at
