@@ -42,6 +42,7 @@ class NestWriter:
         self.cascades: dict[int, Cascade] = {}
         self.flags: dict[Check, str] = {}
         self.block: tuple[int, int] | None = None
+        self.bounds: dict[Symbol, Bounds] = {}
 
     def lines(self) -> list[str]:
         """Return the text of the nest, and of what follows from it at once (scalars, errors)."""
@@ -74,7 +75,8 @@ class NestWriter:
 
     def _shape_loops(self) -> None:
         """Order the loops, then merge or cut them."""
-        whole = self._evaluator(self.space.bounds())
+        self.bounds = self.space.bounds()
+        whole = self._evaluator(self.bounds)
         nodes = _reachable(whole, [self._values(whole, root) for root in self.nest.roots])
         accesses = self._accesses(nodes, whole.ranges.constants())
         if not any(map(_needs_order, self.nest.roots)):
@@ -213,8 +215,8 @@ class NestWriter:
 
     def _body(self, bounds: dict[Symbol, Bounds]) -> Lines:
         """Return the statements for one index, sorted by depth."""
-        full = {**bounds, **dict.fromkeys(self.space.moved, (0, 1))}
-        evaluator = self._evaluator(full)
+        # An index of merged loops counts all their entries: what was proved before is not seen from it.
+        evaluator = self._evaluator(self.bounds if self.space.merged else bounds)
         values = [self._values(evaluator, root) for root in self.nest.roots]
         self.context.flush()
         known, levels = self._known(), _Levels(self.space.symbols, evaluator)
