@@ -6,6 +6,7 @@ to the innermost builder of the thread) and calls `Builder.finish`.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -149,19 +150,27 @@ class Tape:
         return f"<pre>{text}</pre>"
 
 
+_LETTERS = "abcdefghijklmopqrstuvwxyz"
+
+
 class Names:
     """Short names for the variables of one text: a, b, ..., z, a1, ..."""
 
     def __init__(self) -> None:
         self._names: dict[Var, str] = {}
+        self._taken: set[str] = set()
+        turns = itertools.chain([""], map(str, itertools.count(1)))
+        self._letters = (letter + turn for turn in turns for letter in _LETTERS)
 
     def __call__(self, atom: Atom) -> str:
         if isinstance(atom, Lit):
             return repr(atom)
         if atom not in self._names:
-            index = len(self._names)
-            letter = "abcdefghijklmopqrstuvwxyz"[index % 25]
-            self._names[atom] = atom.name or letter + (str(index // 25) if index >= 25 else "")
+            numbered = (f"{atom.name}_{k}" for k in itertools.count(2))
+            proposed = itertools.chain([atom.name], numbered) if atom.name else self._letters
+            name = next(n for n in proposed if n not in self._taken)
+            self._taken.add(name)
+            self._names[atom] = name
         return self._names[atom]
 
     def typed(self, var: Var) -> str:
@@ -218,6 +227,7 @@ class Builder:
         self.inputs: list[Var] = []
         self.consts: dict[int, tuple[Var, np.ndarray[Any, Any]]] = {}
         self.eqns: list[Eqn] = []
+        self.makers: dict[Atom, Eqn] = {}
         self.sizes: dict[tuple[str, Poly], SizeGuard] = {}
         self.guards: list[ValueGuard] = []
         self.captured: dict[Var, Var] = {}
@@ -291,7 +301,9 @@ class Builder:
         """Append an equation and return its results."""
         results = tuple(Var(a) for a in avals)
         self._owned.update(results)
-        self.eqns.append(Eqn(op, tuple(map(self.resolve, operands)), params, results, self.source()))
+        eqn = Eqn(op, tuple(map(self.resolve, operands)), params, results, self.source())
+        self.eqns.append(eqn)
+        self.makers.update(dict.fromkeys(results, eqn))
         return results
 
     def decide(self, relation: str, size: Dim) -> bool:

@@ -38,11 +38,12 @@ def jvp(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe]) -> tuple[tu
         absorb = any(a in tainted for a in eqn.operands if isinstance(a, Var))
         operands = [env.read(a) for a in eqn.operands]
         with builder.at(eqn.source):
+            taints = eqn.op.may_taint(operands)
             outward = eqn.op.jvp(inward, operands, results, absorb, **eqn.params)
         for var, tangent in zip(eqn.results, outward, strict=True):
             if tangent is not None and var.aval.inexact:
                 known[var] = tangent
-                if absorb or eqn.op.may_taint(eqn.operands):
+                if absorb or taints:
                     tainted.add(var)
     env.copy_guards(tape, builder)
     outputs = tuple(env.read(a) for a in tape.outputs)

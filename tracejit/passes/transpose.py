@@ -69,7 +69,8 @@ def _backward(tape: Tape, env: Environment, cotangents: Sequence[Maybe], active:
         operands = [env.read(a) for a in eqn.operands]
         results = [env.read(v) for v in eqn.results]
         with builder.at(eqn.source):
+            taints = eqn.op.may_taint(operands)
             inward = eqn.op.vjp(outward, operands, results, wanted, absorb, **eqn.params)
             for atom, cotangent in zip(eqn.operands, inward, strict=True):
-                add_to(atom, cotangent, absorb or eqn.op.may_taint(eqn.operands))
+                add_to(atom, cotangent, absorb or taints)
     return totals
