@@ -43,7 +43,7 @@ Steps = Generator[Wanted, "Node", "Node"]
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """An array of the kernel: its name, how loads and stores call it, its shape, and whether it is C-contiguous."""
+    """An array of the kernel; ``name`` is what loads and stores call it."""
 
     array: str
     name: str
@@ -130,6 +130,7 @@ class Evaluator:
         self.memory, self.ranges, self.scalars, self.local = memory, ranges, scalars, local
         self.nodes: list[Node] = []
         self.derived: dict[Symbol, Node] = {}
+        self._literals: dict[tuple[np.dtype[Any], str], Node] = {}
         self.undecided: list[tuple[Any, ...]] = []
         self._memo: dict[Wanted, Node] = {}
         self._places: dict[tuple[Any, ...], Symbol] = {}
@@ -174,7 +175,8 @@ class Evaluator:
 
     def _find(self, atom: Atom, index: Index) -> Node | None:
         if isinstance(atom, Lit):
-            return Node(atom.dtype, name=literal(atom.value, atom.dtype))
+            text = literal(atom.value, atom.dtype)  # one node each, so that equal indices are one place
+            return self._literals.setdefault((atom.dtype, text), Node(atom.dtype, name=text))
         return self._memo.get((atom, index))
 
     def _steps(self, atom: Atom, index: Index) -> Steps:
@@ -288,7 +290,7 @@ class Evaluator:
         return Node(dtype, name=literal(0, dtype), zero=True) if result is None else result
 
     def _decide(self, conditions: tuple[tuple[Any, ...], ...]) -> tuple[bool, Node | None]:
-        """Return (False, None) for conditions that never hold, else (True, node of what remains to be asked)."""
+        """Return (False, None) if they never hold, else (True, node of what remains to be asked)."""
         parts: list[str] = []
         sizes: list[Dim] = []
         for condition in conditions:
