@@ -299,15 +299,15 @@ def _contraction(pool: Pool) -> Atom | None:
 
 
 RULES = [
-    _unary, _unary, _binary, _binary, _binary, _extremum, _where, _convert, _broadcast, _broadcast, _expand, _squeeze,
-    _transpose, _reshape, _slice, _slice, _embed, _concatenate, _update, _diagonal, _embed_diagonal, _fold, _fold,
-    _place, _logical, _iota, _gather, _scatter, _scan, _contraction,
+    _unary, _unary, _binary, _binary, _binary, _extremum, _where, _convert, _broadcast, _broadcast, _expand,
+    _squeeze, _transpose, _reshape, _slice, _slice, _embed, _concatenate, _update, _diagonal, _embed_diagonal,
+    _fold, _fold, _place, _logical, _iota, _gather, _scatter, _scan, _contraction,
 ]  # fmt: skip
 
 
 @st.composite
 def tapes(draw: Any, most: int = 12) -> Tape:
-    """A tape of up to ``most`` equations with a few inputs, symbolic and static sizes, and one to three outputs."""
+    """A tape of up to ``most`` equations with two or three inputs, in symbolic and static sizes."""
     n, m = dims.poly(Symbol("n", draw(st.sampled_from([9, 11, 16])))), dims.poly(Symbol("m", 12))
     extents: list[Dim] = [n, n, m, 1, 2, 3]
     with Builder() as builder:
@@ -328,7 +328,7 @@ def tapes(draw: Any, most: int = 12) -> Tape:
 
 @st.composite
 def arguments(draw: Any, tape: Tape) -> tuple[list[Any], tuple[str, ...]]:
-    """Arrays that fit the inputs of ``tape``, and the layout of each: "C" or "A"; sizes may differ from the trace's."""
+    """Arrays for the inputs of ``tape``, of its sizes or others, and the layout of each: "C" or "A"."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     sizes = {s: draw(st.sampled_from([s.hint, 9, 10, 17])) for s in input_symbols(tape)}
     if not all(_holds(g, sizes) for g in tape.sizes):

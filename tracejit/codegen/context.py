@@ -1,4 +1,4 @@
-"""What all parts of a kernel share while it is written: names, buffers, and the statements outside of loops."""
+"""What all parts of a kernel share while it is written: names, buffers, statements outside of loops."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Context:
         moved: Mapping[Symbol, Dim],
         flat: bool,
     ) -> list[str]:
-        """Return the texts of the indices of an access to ``buffer``; one of C order if ``flat`` or `Flat`."""
+        """Return the texts of the indices of an access; one in C order if ``flat`` or `Flat`."""
         if buffer in self.used:
             self.used[buffer] = self.step
         if isinstance(index, Flat) or (flat and buffer.contiguous and len(index) > 1):

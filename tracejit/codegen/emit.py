@@ -90,6 +90,8 @@ class Program:
     name : str
         Of the function that ``source`` defines.
     source : str
+    key : str
+        The source without what names the user's lines: what decides whether two programs do the same.
     entry : str
         Source of ``<name>_entry``, which takes inputs and constants, checks that sizes and guards fit,
         allocates outputs, calls the kernel and returns all outputs.  It finds the compiled kernel under
@@ -106,6 +108,7 @@ class Program:
 
     name: str
     source: str
+    key: str
     entry: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Output, ...]
@@ -160,6 +163,7 @@ class _Kernel:
         return Program(
             self.name,
             source,
+            "\n".join([head[0], *sizes, *self.context.preamble, *(s for s in body if not _is_comment(s))]),
             entry,
             self.inputs,
             self.outputs,
@@ -287,6 +291,10 @@ class _Kernel:
         if isinstance(value, Poly):
             return size_text(value, self.context.sizes)
         return literal(value, np.asarray(value).dtype)
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
 
 
 def _called(tape: Tape) -> set[str]:

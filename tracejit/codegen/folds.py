@@ -33,7 +33,7 @@ LEVELS = 64
 
 
 def block_loop(extents: list[Dim]) -> tuple[int, int] | None:
-    """Return the loop that is cut into blocks, and the length of its blocks; None if all loops together are short."""
+    """Return the loop that is cut into blocks and their length; None if all loops together are short."""
     inner = 1
     for position in range(len(extents) - 1, -1, -1):
         extent = extents[position]

@@ -1,4 +1,4 @@
-"""What is known of loop indices: proofs that an index stays inside an array, and where to cut loops so that it does."""
+"""Proofs that loop indices stay inside arrays, and where to cut loops so that they do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Ranges:
         return self.nonnegative(dim) and self.nonnegative(extent - 1 - dim)
 
     def _prove(self, dim: Dim) -> bool:
-        """Try each loop symbol as its lower bound plus, and as its upper bound minus, something non-negative."""
+        """Try each loop symbol as its lower bound plus, or its upper bound minus, something non-negative."""
         bounded = [s for s in dict.fromkeys(dims.symbols(dim)) if s in self.bounds]
         if len(bounded) > _MOST_SYMBOLS:
             return False
@@ -71,7 +71,7 @@ def cut(symbol: Symbol, extent: Dim, conditions: Iterable[tuple[Any, ...]]) -> l
 
 
 def _thresholds(symbol: Symbol, condition: tuple[Any, ...]) -> list[Dim]:
-    """Return the values of ``symbol`` at which ``low <= value < high`` changes, if ``value`` is it plus a constant."""
+    """Return where ``low <= value < high`` changes, if ``value`` is ``symbol`` plus a constant."""
     if len(condition) != 3:
         return []
     low, value, high = condition

@@ -30,7 +30,7 @@ MOST_BY_OUTER_CUTS = 150
 """The same for cuts of the other loops, which gain less: their conditions are asked once per row."""
 
 MOST_IN_KERNEL = 1000
-"""No cuts of outer loops beyond this length of all nests together: each statement costs milliseconds to compile."""
+"""No cuts of outer loops beyond this length of all nests together: statements take long to compile."""
 
 MOST_PIECES = 8
 

@@ -127,7 +127,7 @@ def converted(name: str, source: DType, target: DType) -> str:
 
 
 def needs_cast(text: str, operands: Iterable[DType], result: DType) -> bool:
-    """Return whether Numba would give ``text`` another dtype than NumPy: integers widen, literals are float64."""
+    """Return whether Numba gives ``text`` another dtype than NumPy: integers widen, literals are float64."""
     result = numeric(result)
     if result.kind == "b":
         return any(d.kind == "b" for d in operands) and bool(_ARITHMETIC.search(text))

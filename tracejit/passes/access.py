@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracejit.errors import InternalError
 from tracejit.ir import dims
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim, Poly, Symbol
@@ -106,7 +107,8 @@ def reads(eqn: Eqn, index: Index) -> tuple[Read, ...]:
     op, avals = eqn.op, [a.aval for a in eqn.operands]
     if isinstance(op, Piecewise) and not isinstance(index, Flat):
         return op.reads(index, *avals, **eqn.params)
-    assert isinstance(op, Linear), f"{op.name} is not read at {index}"
+    if not isinstance(op, Linear):
+        raise InternalError(f"No loop form is known for the op {op.name!r}.", where=eqn.source)
     if isinstance(index, Flat):
         assert keeps_order(eqn) or not avals[0].shape, f"{op.name} is not read in C order"
         return (_read(0, index if avals[0].shape else ()),)

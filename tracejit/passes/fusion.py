@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tracejit.errors import InternalError
 from tracejit.ir.aval import Shape
+from tracejit.ir.dims import Dim, prod
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.base import Opaque, Reduction
 from tracejit.ops.indexing import Gather
@@ -59,7 +60,7 @@ class _Placement:
         self.steps: list[Nest | Call] = []
         self._nests: dict[Shape, list[int]] = {}
         self._known: dict[Atom, _Known] = {}
-        self._checks: dict[tuple[Atom, object], int] = {}
+        self._checks: dict[tuple[Atom, Dim], int] = {}
 
     def schedule(self) -> Schedule:
         for original, copy in self.demands.copies.items():
@@ -134,7 +135,7 @@ class _Placement:
         self._known[result] = _Known(after=self._put(Scatter(eqn), known))
 
     def _check_indices(self, eqn: Eqn, first: int) -> int:
-        """Check the index operands before anything is read or written with them; return the last step that does."""
+        """Check index operands before anything is read or written with them; return the last such step."""
         last = -1
         extents = [eqn.operands[0].shape[axis] for axis in eqn.params["axes"]]
         for number, extent in enumerate(extents, first):
@@ -146,10 +147,16 @@ class _Placement:
             last = max(last, self._checks[atom, extent])
         return last
 
-    def _is_own_index(self, atom: Atom, extent: object) -> bool:
+    def _is_own_index(self, atom: Atom, extent: Dim) -> bool:
         """Return whether ``atom`` counts along an axis of the same extent, which needs no check."""
         eqn = self.demands.defs.get(atom) if isinstance(atom, Var) else None
-        return eqn is not None and isinstance(eqn.op, Iota) and atom.shape[eqn.params["axis"]] == extent
+        if eqn is not None and isinstance(eqn.op, ArgReduction):
+            return prod(tuple(eqn.operands[0].shape[a] for a in eqn.params["axes"])) == extent
+        return (
+            eqn is not None
+            and isinstance(eqn.op, Iota)
+            and eqn.results[0].shape[eqn.params["axis"]] == extent
+        )
 
     def _put(self, root: Root, known: _Known) -> int:
         """Put ``root`` into the first nest over its space that comes late enough; return its position."""
@@ -168,7 +175,7 @@ class _Placement:
         return position
 
     def _outputs(self) -> tuple[Var | None, ...]:
-        """Return per output its memory: the first output of a computed value is that value, all others are copies."""
+        """Return per output its memory: the first use of a computed value is itself, others are copies."""
         taken: set[Var] = set()
         targets: list[Var | None] = []
         for atom in self.tape.outputs:
