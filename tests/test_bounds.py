@@ -18,7 +18,6 @@ def _selects(function, *args):
         lambda x: np.sum(np.sqrt(1 + x * x)),
         lambda x: np.sum(np.log(2 + np.sin(x))),
         lambda x: np.sum(np.exp(x) / (1 + x**2)),
-        lambda x: np.sum(1 / np.cosh(x)),
         lambda x: np.sum(np.sqrt(3 + np.sin(x) + np.cos(x))),
         lambda x: np.sqrt(np.sum(x**2) + 1e-6),
     ],
@@ -30,6 +29,8 @@ def test_a_proved_argument_needs_no_care(function):
 @pytest.mark.parametrize(
     "function",
     [
+        lambda x: np.sum(1 / np.cosh(x)),  # both overflow: cosh and its slope
+        lambda x: np.sum(1 / (1 + x**4)),
         lambda x: np.sum(np.sqrt(x * x)),
         lambda x: np.sum(np.log(1 + np.sin(x))),
         lambda x: np.sum(np.exp(x) / (x**2 - 0.5)),
@@ -43,3 +44,16 @@ def test_an_argument_that_may_vanish_is_handled_with_care(function):
 
 def test_a_root_of_a_sum_of_squares_at_zero_has_slope_zero():
     np.testing.assert_array_equal(tj.grad(lambda x: np.sqrt(np.sum(x * x)))(np.zeros(3)), np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("function", "point"),
+    [
+        (lambda x: 1 / (1 + np.exp(-x)), -800.0),
+        (lambda x: 1 / np.cosh(x), 1000.0),
+        (lambda x: 1 / (1 + x**4), 1e120),
+        (lambda x: 1 / (1 + x**2), 1e200),
+    ],
+)
+def test_an_overflow_in_the_divisor_gives_slope_zero(function, point):
+    assert tj.grad(function)(point) == 0

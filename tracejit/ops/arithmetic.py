@@ -48,7 +48,7 @@ def _divisor_may_vanish(a: Atom, b: Atom) -> bool:
 
 
 def may_vanish(x: Atom) -> bool:
-    """Return whether ``x`` may be 0 or overflow with its slope, so that a zero meets an infinity in the chain rule."""
+    """Return whether ``x`` may be 0, or overflow with its slope: a zero then meets an infinity."""
     return not never_zero(x) or growth(x) > 2
 
 

@@ -1,7 +1,7 @@
-"""Proved bounds of values: ``1 + x*x`` is at least 1, so its root and its reciprocal have finite slopes everywhere.
+"""Proved bounds of values: ``1 + x*x`` is at least 1, so its root and its reciprocal have finite slopes.
 
-Source of the method: interval arithmetic over the equations behind a value.  Bounds hold for every input that is not NaN,
-and are closed: a lower bound of 0 does not exclude 0.
+Source of the method: interval arithmetic over the equations behind a value.  Bounds hold for every input that
+is not NaN, and are closed: a lower bound of 0 does not exclude 0.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def bounds(atom: Atom, depth: int = _DEPTH) -> Interval:
 
 
 def growth(atom: Atom, depth: int = _DEPTH) -> float:
-    """Return a power of the inputs that ``atom`` does not outgrow; infinite for `exp` and whatever is not known.
+    """Return a power of the inputs that ``atom`` does not outgrow; infinite for `exp` and what is not known.
 
-    What grows faster than a square overflows together with its own slope: ``1/(1 + exp(-x))`` far below zero has
-    the slope ``0 * inf``.
+    What grows faster than a square overflows together with its own slope: ``1/(1 + exp(-x))`` far below zero
+    has the slope ``0 * inf``.
     """
     if isinstance(atom, Lit) or not any(map(math.isinf, bounds(atom, depth))):
         return 0.0
@@ -73,17 +73,26 @@ def growth(atom: Atom, depth: int = _DEPTH) -> float:
     if eqn is None:
         return 1.0
     name = eqn.op.name
-    if not depth or name not in _GROWTH:
+    exponent = 1.0 if name in _LINEAR else 2.0 if name == "square" else _exponent(eqn)
+    if not depth or (name != "mul" and math.isinf(exponent)):
         return math.inf
-    return _GROWTH[name]([growth(x, depth - 1) for x in eqn.operands])
+    degrees = [growth(x, depth - 1) for x in eqn.operands]
+    return sum(degrees) if name == "mul" else exponent * max(degrees)
 
 
-_GROWTH: dict[str, Callable[[list[float]], float]] = {
-    **dict.fromkeys(("add", "subtract", "maximum", "minimum", "hypot", "sqrt", "neg", "absolute", "fabs"), max),
-    **dict.fromkeys((*_PASSING, "reduce_sum"), max),
-    "mul": sum,
-    "square": lambda degrees: 2 * degrees[0],
+_LINEAR = {
+    *("add", "subtract", "neg", "maximum", "minimum", "hypot", "absolute", "fabs", "sqrt", "reduce_sum"),
+    *_PASSING,
 }
+
+
+def _exponent(eqn: Eqn) -> float:
+    """Return the exponent of a power, infinite if ``eqn`` is anything else than a power of at least 1."""
+    number = eqn.operands[1] if eqn.op.name == "power" else None
+    if not isinstance(number, Lit) or number.dtype.kind == "c":
+        return math.inf
+    exponent = float(number.value)
+    return exponent if exponent >= 1 else math.inf
 
 
 def _clean(interval: Interval) -> Interval:
