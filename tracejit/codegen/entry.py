@@ -24,18 +24,18 @@ def entry_source(
     sizes: Mapping[Symbol, str],
 ) -> str:
     """Return the source of ``<name>_entry``; see `tracejit.codegen.emit.Program`."""
-    names = [a.name for a in inputs]
+    names = [a.name for a in inputs]  # none begins with an underscore
     lines = [*_checks(tape, inputs, sizes), *_allocations(outputs, sizes)]
-    arrays = [f"result{o.position}" for o in outputs if o.kind == "array"]
-    lines.append(f"scalars = {name}({', '.join([*names, *arrays])})")
+    arrays = [f"_result{o.position}" for o in outputs if o.kind == "array"]
+    lines.append(f"_scalars = {name}({', '.join([*names, *arrays])})")
     scalars = sum(o.kind == "scalar" for o in outputs)
     for number, guard in enumerate(tape.guards, scalars):
         expected = literal(guard.expected, guard.var.dtype)
         lines += [
-            f"if scalars[{number}] != {expected}:",
+            f"if _scalars[{number}] != {expected}:",
             f"    raise ValueError({_guard_text(guard.source)!r})",
         ]
-    parts = [f"result{o.position}" if o.kind == "array" else f"scalars[{o.position}]" for o in outputs]
+    parts = [f"_result{o.position}" if o.kind == "array" else f"_scalars[{o.position}]" for o in outputs]
     lines.append(f"return ({', '.join(parts)}{',' if len(parts) == 1 else ''})")
     return "\n".join([f"def {name}_entry({', '.join(names)}):", *indented(lines), ""])
 
@@ -81,4 +81,4 @@ def _allocations(outputs: tuple[Output, ...], sizes: Mapping[Symbol, str]) -> It
     for output in outputs:
         if output.kind == "array":
             extents = ", ".join(size_text(d, sizes) for d in output.shape)
-            yield f"result{output.position} = np.empty(({extents},), {dtype_text(output.compute)})"
+            yield f"_result{output.position} = np.empty(({extents},), {dtype_text(output.compute)})"

@@ -207,7 +207,7 @@ class Demands:
         if isinstance(x, Var) and self._cost(x, MOVED) > MOVED:
             self._need(x)
         else:
-            self._ask(x, _Demand(loops(len(x.shape)), len(x.shape), demand.level))
+            self._ask(x, _Demand(loops(len(x.shape)), x.shape, demand.level))
         rank = len(indices[0].shape)
         for atom in indices:
             self._ask(atom, _Demand(demand.index[:rank], demand.space, demand.level))
