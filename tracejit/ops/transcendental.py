@@ -10,6 +10,7 @@ import numpy as np
 
 from tracejit.ir.tape import Atom
 from tracejit.ops.arithmetic import divide, hypot, may_vanish, reciprocal, sqrt, square, subtract
+from tracejit.ops.bounds import bounds, growth
 from tracejit.ops.elementwise import Elementwise, add, constant, mul, neg, select
 from tracejit.ops.logic import equal, greater, isinf, less, logical_and
 
@@ -62,7 +63,12 @@ expm1 = _unary(np.expm1, lambda y, x: exp(x))  # y + 1 would lose all digits far
 log = _unary(np.log, lambda y, x: reciprocal(x), domain=POSITIVE, taints=may_vanish)
 log2 = _unary(np.log2, lambda y, x: divide(1 / LOG_2, x), domain=POSITIVE, taints=may_vanish)
 log10 = _unary(np.log10, lambda y, x: divide(1 / LOG_10, x), domain=POSITIVE, taints=may_vanish)
-log1p = _unary(np.log1p, lambda y, x: reciprocal(add(1, x)), domain=((-0.7, 2.0),), taints=True)
+log1p = _unary(
+    np.log1p,
+    lambda y, x: reciprocal(add(1, x)),
+    domain=((-0.7, 2.0),),
+    taints=lambda x: bounds(x)[0] <= -1 or growth(x) > 2,
+)
 
 
 def _slope_of_tan(y: Atom, x: Atom) -> Atom:
