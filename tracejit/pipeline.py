@@ -33,6 +33,7 @@ from tracejit.frontend.trace import (
 )
 from tracejit.frontend.tracer import wrap
 from tracejit.ir.check import check
+from tracejit.ir.source import here
 from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.simplify import simplify
@@ -153,10 +154,11 @@ def _run(entry: Entry, leaves: Sequence[Any]) -> Any:
     gathered = entry.gather(leaves)
     if gathered is None:
         raise _DoesNotFit
+    given, values, sizes = gathered
     if entry.written:
-        _refuse_overlap(entry, leaves)
-    outputs = entry.interpret(*gathered) if _interpreting() else entry.run(*gathered)
-    return entry.finish(outputs, leaves)
+        _refuse_overlap(entry, given)
+    outputs = entry.interpret(values, sizes) if _interpreting() else entry.run(values, sizes)
+    return entry.finish(outputs, given)
 
 
 def _refuse_overlap(entry: Entry, leaves: Sequence[Any]) -> None:
@@ -167,6 +169,7 @@ def _refuse_overlap(entry: Entry, leaves: Sequence[Any]) -> None:
                 names = [entry.tape.inputs[n].name for n in (number, other)]
                 raise UnsupportedError(
                     f"The function writes into {names[0]!r}, which shares memory with {names[1]!r}.",
+                    where=here(),
                     hint="Pass a copy of one of them, so that no argument changes through another.",
                 )
 

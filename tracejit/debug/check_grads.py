@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api import jvp, vjp
+from tracejit.directional import jvp, vjp
 from tracejit.frontend.pytree import TreeDef, flatten
+from tracejit.tracebacks import boundary
 
 __all__ = ["check_grads"]
 
 Leaves = list[Any]
 
 
+@boundary
 def check_grads(
     function: Callable[..., Any],
     args: Sequence[Any],
