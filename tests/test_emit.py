@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from random_tapes import arguments, tapes
 from run_source import PYTHON, run_compiled, run_python
 
+from tracejit.codegen import space
 from tracejit.codegen.emit import lower
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
@@ -39,12 +41,14 @@ def assert_same(found: list[Any], expected: list[Any], tape: Tape) -> None:
         np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=tolerance * scale)
 
 
-@given(st.data())
-@settings(max_examples=150)
-def test_source_means_the_tape(data: st.DataObject) -> None:
+@given(st.data(), st.booleans())
+@settings(max_examples=200)
+def test_source_means_the_tape(data: st.DataObject, cuts: bool) -> None:
+    """Without cuts, conditions are asked for each entry, and indices are moved inside."""
     tape = data.draw(tapes())
     args, layouts = data.draw(arguments(tape))
-    program = lower(tape, layouts + ("C",) * len(tape.consts))
+    with mock.patch.object(space, "MOST_PIECES", space.MOST_PIECES if cuts else 1):
+        program = lower(tape, layouts + ("C",) * len(tape.consts))
     assert_same(run_python(program, tape, args)[0], interpret(tape, args)[0], tape)
 
 
