@@ -234,6 +234,7 @@ def widened(tape: Tape) -> Tape:
     with Builder() as builder:
         inputs = [builder.input(Aval(v.shape, _wide_dtype(v.dtype))) for v in tape.inputs]
         env = dict(zip(tape.inputs, inputs, strict=True))
+        env.update((var, builder.const(_widen(array))) for var, array in tape.consts)
         for eqn in tape.eqns:
             operands = [_wide_lit(a) if isinstance(a, Lit) else env[a] for a in eqn.operands]
             params = {k: _wide_dtype(v) if isinstance(v, np.dtype) else v for k, v in eqn.params.items()}

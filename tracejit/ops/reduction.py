@@ -15,6 +15,7 @@ from tracejit.ops.arithmetic import divide
 from tracejit.ops.base import Op, Reduction, as_atom
 from tracejit.ops.broadcasting import broadcast, convert, reduce_sum
 from tracejit.ops.elementwise import Elementwise, absorb_mul, mul, select
+from tracejit.ops.extrema import maximum
 from tracejit.ops.logic import equal
 from tracejit.ops.scan import prefix_prod
 
@@ -133,7 +134,8 @@ class Extreme(Fold):
     def _ties(self, x: Atom, y: Atom, axes: Axes) -> tuple[Atom, Atom]:
         """Return which entries attain the extreme, and how many of them there are."""
         mask = self.attains(x, spread(y, x.shape, axes))
-        return mask, reduce_sum(convert(mask, dtype=y.dtype), axes=axes)
+        count = reduce_sum(convert(mask, dtype=y.dtype), axes=axes)
+        return mask, maximum(count, 1.0) if np.isnan(self.empty) else count
 
 
 class LogicalFold(Fold):
