@@ -306,7 +306,11 @@ def _compile(entry: Entry) -> tuple[Program, CompiledFunction]:
     with _lock:
         before = compiled_count()
         compiled = compile_function(
-            program.source, program.name, (*inputs, *outputs), extra_namespace=functions
+            program.source,
+            program.name,
+            (*inputs, *outputs),
+            extra_namespace=functions,
+            content=program.key,
         )
         stats.compiles += compiled_count() - before
     return program, compiled
