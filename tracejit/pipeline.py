@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -44,15 +44,29 @@ from tracejit.runtime.compile import (
     compile_plain,
     compiled_count,
 )
+from tracejit.runtime.dispatch import MISS, Plan, make_plan, signature
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
 from tracejit.tracebacks import warn_user
 
-__all__ = ["Stats", "Transform", "call", "compile_njit", "entry_for", "interpret", "stats", "trace_tape"]
+__all__ = [
+    "Stats",
+    "Transform",
+    "call",
+    "call_planned",
+    "compile_njit",
+    "entry_for",
+    "interpret",
+    "stats",
+    "trace_tape",
+]
 
 Derive = Callable[[Traced, Call, Sequence[Atom]], Built]
 
 MAX_PATHS = 32
 """Traces of one signature before a `RetraceWarning`."""
+
+MAX_PLANS = 256
+"""Exact signatures that one transformed function remembers."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,13 @@ class Stats:
 
 
 stats = Stats()
-_local = threading.local()
+
+
+class _Local(threading.local):
+    interpret = os.environ.get("TRACEJIT_INTERPRET", "") not in ("", "0")
+
+
+_local = _Local()
 _lock = threading.RLock()
 _entries: weakref.WeakKeyDictionary[Any, dict[Any, list[Entry]]] = weakref.WeakKeyDictionary()
 
@@ -115,35 +135,73 @@ def interpret() -> Iterator[None]:
 
 
 def _interpreting() -> bool:
-    default = os.environ.get("TRACEJIT_INTERPRET", "") not in ("", "0")
-    return bool(getattr(_local, "interpret", default))
+    return _local.interpret
 
 
-def call(function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+Plans = dict[Hashable, Plan]
+
+
+def call_planned(
+    function: Callable[..., Any],
+    transform: Transform,
+    plans: Plans,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """As `call`, with the plans of signatures that were seen before."""
+    key = None if kwargs or is_tracing() or _interpreting() else signature(args)
+    if key is not None and key in plans:
+        result = plans[key](args)
+        if result is not MISS:
+            return result
+    result, entry = _call(function, transform, args, kwargs)
+    if key is not None and entry is not None:
+        plan = make_plan(entry, args)
+        if plan is not None:
+            if len(plans) >= MAX_PLANS:
+                plans.clear()
+            plans[key] = plan
+    return result
+
+
+def call(
+    function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Return the transform of ``function`` at these arguments."""
+    return _call(function, transform, args, kwargs)[0]
+
+
+def _call(
+    function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Entry | None]:
     specification, leaves = arguments(
         function, transform.argnums, args, kwargs, transform.extra, transform.split
     )
     if is_tracing():
-        return _call_nested(function, transform, specification, leaves)
+        return _call_nested(function, transform, specification, leaves), None
     dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
     found = _entries_of(function, transform, specification, leaves)
     known: tuple[Any, ...] = ()
     for entry in list(found):
         if entry.agrees(known):
             try:
-                return _run(entry, dynamic)
+                return _run(entry, dynamic), entry
             except GuardMismatch as mismatch:
                 known = mismatch.values
             except _DoesNotFit:
                 continue
     entry = _new_entry(function, transform, specification, leaves)
-    result = _run(entry, dynamic)
+    try:
+        result = _run(entry, dynamic)
+    except GuardMismatch:
+        # A value on the border of a decision, which rounding in compiled code moves to its other side.
+        with interpret():
+            return _run(entry, dynamic), None
     with _lock:
         found.insert(0, entry)
         if len(found) == MAX_PATHS:
             _warn_retraces(function, entry)
-    return result
+    return result, entry
 
 
 class _DoesNotFit(Exception):
@@ -349,7 +407,9 @@ def _warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
     )
 
 
-def _call_nested(function: Callable[..., Any], transform: Transform, call: Call, leaves: Sequence[Any]) -> Any:
+def _call_nested(
+    function: Callable[..., Any], transform: Transform, call: Call, leaves: Sequence[Any]
+) -> Any:
     """Append the transform to the trace that is on."""
     atoms = [leaf if isinstance(leaf, Static) else operand(leaf) for leaf in leaves]
     traced = trace_nested(function, call.tree, atoms, call.extra, call.axes)

@@ -12,7 +12,7 @@ import numpy as np
 from tracejit.errors import ArgnumsError
 from tracejit.ir.source import here
 from tracejit.lowered import Lowered
-from tracejit.pipeline import Transform, call, entry_for
+from tracejit.pipeline import Plans, Transform, call_planned, entry_for
 from tracejit.tracebacks import boundary, hide_own_frames
 
 __all__ = ["Argnums", "Function", "Transformed", "decorator", "number", "numbers"]
@@ -27,10 +27,11 @@ class Transformed:
     def __init__(self, function: Function, transform: Transform) -> None:
         functools.update_wrapper(self, function)
         self._function, self._transform = function, transform
+        self._plans: Plans = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return call(self._function, self._transform, args, kwargs)
+            return call_planned(self._function, self._transform, self._plans, args, kwargs)
         except BaseException as error:
             hide_own_frames(error)
             raise

@@ -142,7 +142,7 @@ class Entry:
             for output in program.outputs
             if output.kind == "array"
         ]
-        inputs = [v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in (*values, *self._consts())]
+        inputs = [v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in (*values, *self.consts())]
         try:
             scalars = compiled.function(*inputs, *arrays)
         except IndexError:
@@ -151,10 +151,12 @@ class Entry:
         count = len(program.outputs) - len(arrays)
         self._check(scalars[count:])
         return [
-            arrays[o.position] if o.kind == "array" else o.dtype.type(scalars[o.position]) for o in program.outputs
+            arrays[o.position] if o.kind == "array" else o.dtype.type(scalars[o.position])
+            for o in program.outputs
         ]
 
-    def _consts(self) -> list[Any]:
+    def consts(self) -> list[Any]:
+        """Return the arrays that compiled code takes behind the inputs."""
         return [native(array) for _, array in self.tape.consts]
 
     def interpret(self, values: Sequence[Any], sizes: Sizes) -> list[Any]:
