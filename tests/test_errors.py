@@ -1,4 +1,4 @@
-"""Messages: each wrong program of `error_cases` against the text in ``golden/errors``.
+"""Messages: each wrong program of ``error_cases_*.py`` against the text in ``golden/errors``.
 
 ``TRACEJIT_UPDATE_GOLDEN=1 python -m pytest tests/test_errors.py`` writes the texts anew; read the difference.
 """
@@ -14,16 +14,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import error_cases
+import error_cases_calls
+import error_cases_shapes
 import numpy as np
 import pytest
-from error_cases import CASES, X
+from error_case import CASES, X
 
 import tracejit as tj
 from tracejit import errors
 from tracejit.frontend.alternatives import ALTERNATIVES
 from tracejit.frontend.numpy_api import CREATORS, FUNCTIONS
 
+PROGRAMS = (error_cases_shapes.__file__, error_cases_calls.__file__)
 GOLDEN = Path(__file__).parent / "golden" / "errors"
 PACKAGE = str(Path(tj.__file__).parent)
 
@@ -76,7 +78,7 @@ def test_types(name: str) -> None:
 def test_traceback_shows_only_the_users_lines(name: str) -> None:
     frames = traceback.extract_tb(caught(name).__traceback__)
     assert not [f for f in frames if f.filename.startswith(PACKAGE)]
-    assert frames[-1].filename.startswith((error_cases.__file__, os.path.dirname(np.__file__)))
+    assert frames[-1].filename.startswith((*PROGRAMS, os.path.dirname(np.__file__)))
     chained = "".join(traceback.format_exception(caught(name)))
     assert "During handling" not in chained and "direct cause" not in chained
 
@@ -88,10 +90,10 @@ NO_LINE = ("jacobian_sparse", "jacobian_too_large", "vmap_lengths")
 @pytest.mark.parametrize("name", CASES)
 def test_the_quoted_line_is_in_the_traceback(name: str) -> None:
     error = caught(name)
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == error_cases.__file__]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in PROGRAMS]
     quoted = re.findall(r"at (\S+):(\d+), in", str(error))
     if isinstance(error, errors.TracejitError) and name not in NO_LINE:
-        assert [file for file, _ in quoted] == [error_cases.__file__]
+        assert len(quoted) == 1 and quoted[0][0] in PROGRAMS
         # After the trace only the message can name a line of the traced function.
         assert frames[-1].name == name or quoted[0][1] == str(frames[-1].lineno)
 
@@ -113,7 +115,7 @@ def test_each_golden_file_has_its_case() -> None:
 
 
 def test_every_error_type_of_this_version_has_a_case() -> None:
-    elsewhere = {"AxisError", "CompileError", "GuardError", "InternalError", "TracejitError"}
+    elsewhere = {"CompileError", "GuardError", "InternalError", "MatrixError", "TracejitError"}
     warnings = {name for name in errors.__all__ if issubclass(getattr(errors, name), Warning)}
     covered = {case.error.__name__ for case in CASES.values()}
     assert set(errors.__all__) - covered - elsewhere - warnings == set()
