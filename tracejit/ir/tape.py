@@ -225,13 +225,14 @@ class Builder:
 
     def __init__(self) -> None:
         self.inputs: list[Var] = []
-        self.consts: dict[int, tuple[Var, np.ndarray[Any, Any]]] = {}
+        self.consts: list[tuple[Var, np.ndarray[Any, Any]]] = []
         self.eqns: list[Eqn] = []
         self.makers: dict[Atom, Eqn] = {}
         self.sizes: dict[tuple[str, Poly], SizeGuard] = {}
         self.guards: list[ValueGuard] = []
         self.captured: dict[Var, Var] = {}
-        self._kept: list[np.ndarray[Any, Any]] = []  # alive, so that ids in `consts` stay unique
+        self._known: dict[int, tuple[Var, np.ndarray[Any, Any]]] = {}  # by id of the array
+        self._kept: list[np.ndarray[Any, Any]] = []  # alive, so that these ids stay unique
         self._owned: set[Var] = set()
         self._source: Source | None = None
         self._outer: tuple[Builder, ...] = ()
@@ -265,15 +266,18 @@ class Builder:
         return var
 
     def const(self, array: np.ndarray[Any, Any]) -> Var:
-        """Return the variable of a constant array (the same array gives the same variable)."""
-        if id(array) not in self.consts:
+        """Return the variable of a constant array (the same array with the same contents gives the same variable)."""
+        known = self._known.get(id(array))
+        # Plain NumPy code may have written into the array since it was seen.
+        if known is None or known[1].tobytes() != array.tobytes():
             frozen = array.copy()
             frozen.flags.writeable = False
-            var = Var(Aval(array.shape, array.dtype))
-            self._owned.add(var)
-            self.consts[id(array)] = (var, frozen)
+            known = Var(Aval(array.shape, array.dtype)), frozen
+            self._owned.add(known[0])
+            self.consts.append(known)
+            self._known[id(array)] = known
             self._kept.append(array)
-        return self.consts[id(array)][0]
+        return known[0]
 
     def owns(self, atom: Atom) -> bool:
         return isinstance(atom, Lit) or atom in self._owned
@@ -330,7 +334,7 @@ class Builder:
     def finish(self, outputs: Sequence[Atom]) -> Tape:
         return Tape(
             tuple(self.inputs),
-            tuple(self.consts.values()),
+            tuple(self.consts),
             tuple(self.eqns),
             tuple(map(self.resolve, outputs)),
             tuple(self.sizes.values()),
