@@ -258,7 +258,7 @@ def sizes_of(work: Work, key: str) -> dict[str, float]:
     grids = [work.points(size) for size in SIZES]
     seconds, _ = harness.timed(lambda: [float(call(*points)[0]) for points in grids])
     # A fresh process: what has been compiled was compiled here.  JAX compiles for every size.
-    compiles = importlib.import_module("tracejit").stats().compiles if key == "tracejit" else len(grids)
+    compiles = importlib.import_module("tracejit").stats.compiles if key == "tracejit" else len(grids)
     return {"seconds": seconds, "compiles": compiles}
 
 

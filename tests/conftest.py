@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 # Before NumPy is imported: the workers share the cores already.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -13,6 +14,8 @@ os.environ.setdefault("TRACEJIT_FULL_TRACEBACK", "1")
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+import tracejit as tj
 
 # A first example may compile, so time limits per example would only measure Numba.
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -30,6 +33,6 @@ def rng() -> np.random.Generator:
 @pytest.fixture(params=["interpreted", "compiled"])
 def each_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Run the test with NumPy in the place of compiled code, and compiled; every tape is verified."""
-    monkeypatch.setenv("TRACEJIT_INTERPRET", "1" if request.param == "interpreted" else "0")
     monkeypatch.setenv("TRACEJIT_VERIFY", "1")
-    yield request.param
+    with tj.interpret() if request.param == "interpreted" else nullcontext():
+        yield request.param

@@ -1,4 +1,4 @@
-"""Random tapes over all families of ops, and arrays for them in any layout: for tests of passes and of code generation."""
+"""Random tapes over all families of ops, and arrays for them in any layout."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from tracejit.ir import dims
 from tracejit.ir.aval import Aval
 from tracejit.ir.check import check
 from tracejit.ir.dims import Dim, Symbol
-from tracejit.ir.tape import Atom, Builder, Lit, Tape, Var
+from tracejit.ir.tape import Atom, Builder, Lit, SizeGuard, Tape, Var, input_symbols
 from tracejit.ops.arithmetic import sqrt, subtract
 from tracejit.ops.base import REGISTRY
 from tracejit.ops.broadcasting import broadcast, convert, expand_dims, full, reduce_sum, squeeze
@@ -27,7 +27,16 @@ from tracejit.ops.scan import cumsum
 from tracejit.ops.transcendental import sin
 
 FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
-DTYPES = [FLOAT, FLOAT, FLOAT, np.dtype(np.float32), INTEGER, np.dtype(np.int32), np.dtype(np.complex128), np.dtype(bool)]
+DTYPES = [
+    FLOAT,
+    FLOAT,
+    FLOAT,
+    np.dtype(np.float32),
+    INTEGER,
+    np.dtype(np.int32),
+    np.dtype(np.complex128),
+    np.dtype(bool),
+]
 MOST_ENTRIES = 3000
 
 
@@ -64,7 +73,8 @@ def _has_axes(var: Var) -> bool:
 
 
 def _nonempty(var: Var) -> bool:
-    return all(dims.hint(d) > 0 for d in var.shape)
+    """Whether every extent is positive, whatever the sizes."""
+    return all((dims.lower_bound(d) or 0) > 0 for d in var.shape)
 
 
 def _unary(pool: Pool) -> Atom | None:
@@ -89,12 +99,18 @@ def _extremum(pool: Pool) -> Atom | None:
 
 def _where(pool: Pool) -> Atom | None:
     x = pool.any(_ordered)
-    return None if x is None else select(less(x, Lit(x.dtype.type(0))), x, neg(x) if x.dtype.kind != "u" else x)
+    return (
+        None if x is None else select(less(x, Lit(x.dtype.type(0))), x, neg(x) if x.dtype.kind != "u" else x)
+    )
 
 
 def _convert(pool: Pool) -> Atom | None:
     x = pool.any()
-    return None if x is None else convert(x, dtype=pool.draw(st.sampled_from([FLOAT, np.dtype(np.float32), INTEGER])))
+    return (
+        None
+        if x is None
+        else convert(x, dtype=pool.draw(st.sampled_from([FLOAT, np.dtype(np.float32), INTEGER])))
+    )
 
 
 def _broadcast(pool: Pool) -> Atom | None:
@@ -171,9 +187,15 @@ def _concatenate(pool: Pool) -> Atom | None:
     axis = pool.integer(0, len(x.shape) - 1)
 
     def fits(v: Var) -> bool:
-        return v.dtype == x.dtype and v.shape[:axis] == x.shape[:axis] and v.shape[axis + 1 :] == x.shape[axis + 1 :]
+        return (
+            v.dtype == x.dtype
+            and v.shape[:axis] == x.shape[:axis]
+            and v.shape[axis + 1 :] == x.shape[axis + 1 :]
+        )
 
-    others = [pool.any(lambda v: len(v.shape) == len(x.shape) and fits(v)) or x for _ in range(pool.integer(1, 2))]
+    others = [
+        pool.any(lambda v: len(v.shape) == len(x.shape) and fits(v)) or x for _ in range(pool.integer(1, 2))
+    ]
     return concatenate(x, *others, axis=axis)
 
 
@@ -194,7 +216,11 @@ def _diagonal(pool: Pool) -> Atom | None:
 
 def _embed_diagonal(pool: Pool) -> Atom | None:
     x = pool.any(lambda v: len(v.shape) == 1)
-    return None if x is None else embed_diagonal(x, axes=(0, 1), start=(0, 1), shape=(x.shape[0], x.shape[0] + 1))
+    return (
+        None
+        if x is None
+        else embed_diagonal(x, axes=(0, 1), start=(0, 1), shape=(x.shape[0], x.shape[0] + 1))
+    )
 
 
 def _axes(pool: Pool, ndim: int) -> tuple[int, ...]:
@@ -211,7 +237,9 @@ def _fold(pool: Pool) -> Atom | None:
 
 def _place(pool: Pool) -> Atom | None:
     x = pool.any(lambda v: _has_axes(v) and _ordered(v) and _nonempty(v))
-    return None if x is None else pool.draw(st.sampled_from([argmax, argmin]))(x, axes=_axes(pool, len(x.shape)))
+    return (
+        None if x is None else pool.draw(st.sampled_from([argmax, argmin]))(x, axes=_axes(pool, len(x.shape)))
+    )
 
 
 def _logical(pool: Pool) -> Atom | None:
@@ -239,7 +267,7 @@ def _gather(pool: Pool) -> Atom | None:
         return None
     shape = pool.draw(st.sampled_from([(3,), (2, 2), x.shape[:1]]))
     axis = pool.integer(0, len(x.shape) - 1)
-    return gather(x, _index_of(pool, shape, min(dims.hint(x.shape[axis]), 9)), axes=(axis,))
+    return gather(x, _index_of(pool, shape, dims.lower_bound(x.shape[axis]) or 0), axes=(axis,))
 
 
 def _scatter(pool: Pool) -> Atom | None:
@@ -248,7 +276,7 @@ def _scatter(pool: Pool) -> Atom | None:
         return None
     axis = pool.integer(0, len(x.shape) - 1)
     shape = pool.draw(st.sampled_from([(3,), (2, 2), x.shape[:1]]))
-    index = _index_of(pool, shape, min(dims.hint(x.shape[axis]), 9))
+    index = _index_of(pool, shape, dims.lower_bound(x.shape[axis]) or 0)
     rest = tuple(d for a, d in enumerate(x.shape) if a != axis)
     counted = iota(shape=(*shape, *rest), axis=pool.integer(0, len(shape) - 1), dtype=x.dtype)
     if pool.integer(0, 1):
@@ -271,15 +299,15 @@ def _contraction(pool: Pool) -> Atom | None:
 
 
 RULES = [
-    _unary, _unary, _binary, _binary, _binary, _extremum, _where, _convert, _broadcast, _broadcast, _expand, _squeeze,
-    _transpose, _reshape, _slice, _slice, _embed, _concatenate, _update, _diagonal, _embed_diagonal, _fold, _fold,
-    _place, _logical, _iota, _gather, _scatter, _scan, _contraction,
+    _unary, _unary, _binary, _binary, _binary, _extremum, _where, _convert, _broadcast, _broadcast, _expand,
+    _squeeze, _transpose, _reshape, _slice, _slice, _embed, _concatenate, _update, _diagonal, _embed_diagonal,
+    _fold, _fold, _place, _logical, _iota, _gather, _scatter, _scan, _contraction,
 ]  # fmt: skip
 
 
 @st.composite
 def tapes(draw: Any, most: int = 12) -> Tape:
-    """A tape of up to ``most`` equations with a few inputs, symbolic and static sizes, and one to three outputs."""
+    """A tape of up to ``most`` equations with two or three inputs, in symbolic and static sizes."""
     n, m = dims.poly(Symbol("n", draw(st.sampled_from([9, 11, 16])))), dims.poly(Symbol("m", 12))
     extents: list[Dim] = [n, n, m, 1, 2, 3]
     with Builder() as builder:
@@ -300,14 +328,22 @@ def tapes(draw: Any, most: int = 12) -> Tape:
 
 @st.composite
 def arguments(draw: Any, tape: Tape) -> tuple[list[Any], tuple[str, ...]]:
-    """Arrays that fit the inputs of ``tape``, and the layout of each: "C" or "A"."""
+    """Arrays for the inputs of ``tape``, of its sizes or others, and the layout of each: "C" or "A"."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = {s: draw(st.sampled_from([s.hint, 9, 10, 17])) for s in input_symbols(tape)}
+    if not all(_holds(g, sizes) for g in tape.sizes):
+        sizes = {s: s.hint for s in sizes}
     values, layouts = [], []
     for var in tape.inputs:
         layout = draw(st.sampled_from(["C", "A"]))
-        values.append(_array(rng, tuple(map(dims.hint, var.shape)), var.dtype, layout))
+        values.append(_array(rng, tuple(dims.evaluate(d, sizes) for d in var.shape), var.dtype, layout))
         layouts.append(layout)
     return values, tuple(layouts)
+
+
+def _holds(guard: SizeGuard, sizes: dict[Symbol, int]) -> bool:
+    value = dims.evaluate(guard.size, sizes)
+    return {"!=": value != 0, ">=": value >= 0, "<": value < 0}[guard.relation]
 
 
 def _array(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any], layout: str) -> Any:

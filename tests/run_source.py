@@ -74,7 +74,9 @@ def compiled(program: Program) -> Any:
 
 def _call(function: Any, program: Program, tape: Tape, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     extents = {s: np.shape(args[i])[axis] for s, (i, axis) in input_symbols(tape).items()}
-    values = [np.asarray(a) if p.ndim else p.dtype.type(a) for a, p in zip(args, program.inputs, strict=False)]
+    values = [
+        np.asarray(a) if p.ndim else p.dtype.type(a) for a, p in zip(args, program.inputs, strict=False)
+    ]
     arrays = [
         np.empty(tuple(dims.evaluate(d, extents) for d in o.shape), o.compute)
         for o in program.outputs

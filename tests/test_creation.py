@@ -85,6 +85,9 @@ SIZED: dict[str, Any] = {
     "arange from": lambda c, n, m: c(np.arange, n, n + 5),
     "arange empty": lambda c, n, m: c(np.arange, n, 2),
     "indices": lambda c, n, m: c(np.indices, (n, m)),
+    "linspace": lambda c, n, m: c(np.linspace, 0, 8, n),
+    "broadcast_to": lambda c, n, m: c(np.broadcast_to, np.arange(3.0), (n, 3)),
+    "full_like": lambda c, n, m: c(np.full_like, np.zeros(3), n),
     "array of sizes": lambda c, n, m: c(np.array, [n, m, 3]),
 }
 

@@ -46,7 +46,7 @@ def test_values_and_dtypes_are_numpys(op, dtype):
     np.testing.assert_array_equal(got, want)
 
 
-@_ops_on("f8")
+@_ops_on("f8", lambda op: op.name != "frozen")  # whose derivative is 0 by definition
 def test_derivatives_to_second_order(op):
     arrays = op_table.operands_of(op, "f8", (3,))
     op_table.check_derivatives(op_table.op_tape(op, arrays, {}), arrays, 2, 1e-12)

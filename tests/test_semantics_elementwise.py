@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import op_table
 import pytest
 
 from tracejit.frontend.tracer import TracedArray
@@ -207,6 +208,23 @@ def test_convention(function, point, expected):
             np.testing.assert_allclose(
                 got, want, rtol=2e-14, atol=1e-300 if order == 1 else 1e-13, err_msg=str(modes)
             )
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_conventions_in_compiled_code(part):
+    """The same rows from generated loops, many to a kernel, by reverse mode."""
+    tapes, points, expected = [], [], []
+    for row in ROWS[part::5]:
+        function, point, wants = row.values
+        tape = _trace(function, [np.float64] * len(point))
+        tapes.append(_reverse(tape))
+        points += [np.array([p]) for p in point]
+        expected += [(row.id, want) for want in wants[0]]
+    found = op_table.run_compiled(op_table.joined(tapes), points)
+    for got, (name, want) in zip(found, expected, strict=True):
+        np.testing.assert_allclose(
+            got, want, rtol=2e-14, atol=1e-13 if abs(want) > 1e-6 else 1e-300, err_msg=name
+        )
 
 
 # A real f of z = x + iy has the gradient df/dx - i df/dy.

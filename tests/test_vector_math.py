@@ -251,6 +251,13 @@ def test_expit_neither_overflows_nor_cancels(dtype, rng):
     assert ulps(evaluate(["expit"], [x])["expit"], exact).max() <= 4
 
 
+@pytest.mark.parametrize("dtype", [F8, F4], ids=str)
+def test_sech_squared_has_its_digits_in_the_tails(dtype, rng):
+    x = np.concatenate([rng.uniform(-40, 40, 500), rng.normal(size=500), [0, 400, -400]]).astype(dtype)
+    exact = 1 / np.cosh(x.astype(np.longdouble)) ** 2
+    assert ulps(evaluate(["sech_squared"], [x])["sech_squared"], exact).max() <= 4
+
+
 def test_logaddexp(rng):
     a, b = np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
     a, b = np.concatenate([a, rng.uniform(0, 50, 300)]), np.concatenate([b, rng.uniform(0, 50, 300)])

@@ -21,13 +21,12 @@ from tracejit.api import (
     hvp,
     jacobian,
     jit,
-    jvp,
     trace,
     value_and_grad,
-    vjp,
     vmap,
 )
 from tracejit.debug.check_grads import check_grads
+from tracejit.directional import jvp, vjp
 from tracejit.pipeline import Stats, interpret, stats
 
 __version__ = "0.1.0.dev0"

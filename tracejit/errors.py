@@ -23,6 +23,7 @@ __all__ = [
     "IntegerStoreError",
     "InternalError",
     "LeakedTraceError",
+    "MatrixError",
     "NonNumericError",
     "NonScalarOutputError",
     "PointwiseError",
@@ -68,6 +69,10 @@ class AxisError(TracejitError, np.exceptions.AxisError):
 
 class ContractionError(TracejitError, ValueError):
     """Summed extents of a matrix product, tensordot or einsum that differ."""
+
+
+class MatrixError(TracejitError, np.linalg.LinAlgError):
+    """An operand that is not the matrix, or the stack of matrices, that a function of ``np.linalg`` takes."""
 
 
 class EmptyReductionError(TracejitError, ValueError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +33,7 @@ from tracejit.frontend.trace import (
 )
 from tracejit.frontend.tracer import wrap
 from tracejit.ir.check import check
+from tracejit.ir.source import here
 from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.simplify import simplify
@@ -43,15 +44,29 @@ from tracejit.runtime.compile import (
     compile_plain,
     compiled_count,
 )
+from tracejit.runtime.dispatch import MISS, Plan, make_plan, signature
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
 from tracejit.tracebacks import warn_user
 
-__all__ = ["Stats", "Transform", "call", "compile_njit", "entry_for", "interpret", "stats", "trace_tape"]
+__all__ = [
+    "Stats",
+    "Transform",
+    "call",
+    "call_planned",
+    "compile_njit",
+    "entry_for",
+    "interpret",
+    "stats",
+    "trace_tape",
+]
 
 Derive = Callable[[Traced, Call, Sequence[Atom]], Built]
 
 MAX_PATHS = 32
 """Traces of one signature before a `RetraceWarning`."""
+
+MAX_PLANS = 256
+"""Exact signatures that one transformed function remembers."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,13 @@ class Stats:
 
 
 stats = Stats()
-_local = threading.local()
+
+
+class _Local(threading.local):
+    interpret = os.environ.get("TRACEJIT_INTERPRET", "") not in ("", "0")
+
+
+_local = _Local()
 _lock = threading.RLock()
 _entries: weakref.WeakKeyDictionary[Any, dict[Any, list[Entry]]] = weakref.WeakKeyDictionary()
 
@@ -114,35 +135,73 @@ def interpret() -> Iterator[None]:
 
 
 def _interpreting() -> bool:
-    default = os.environ.get("TRACEJIT_INTERPRET", "") not in ("", "0")
-    return bool(getattr(_local, "interpret", default))
+    return _local.interpret
 
 
-def call(function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+Plans = dict[Hashable, Plan]
+
+
+def call_planned(
+    function: Callable[..., Any],
+    transform: Transform,
+    plans: Plans,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """As `call`, with the plans of signatures that were seen before."""
+    key = None if kwargs or is_tracing() or _interpreting() else signature(args)
+    if key is not None and key in plans:
+        result = plans[key](args)
+        if result is not MISS:
+            return result
+    result, entry = _call(function, transform, args, kwargs)
+    if key is not None and entry is not None:
+        plan = make_plan(entry, args)
+        if plan is not None:
+            if len(plans) >= MAX_PLANS:
+                plans.clear()
+            plans[key] = plan
+    return result
+
+
+def call(
+    function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Return the transform of ``function`` at these arguments."""
+    return _call(function, transform, args, kwargs)[0]
+
+
+def _call(
+    function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Entry | None]:
     specification, leaves = arguments(
         function, transform.argnums, args, kwargs, transform.extra, transform.split
     )
     if is_tracing():
-        return _call_nested(function, transform, specification, leaves)
+        return _call_nested(function, transform, specification, leaves), None
     dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
     found = _entries_of(function, transform, specification, leaves)
     known: tuple[Any, ...] = ()
     for entry in list(found):
         if entry.agrees(known):
             try:
-                return _run(entry, dynamic)
+                return _run(entry, dynamic), entry
             except GuardMismatch as mismatch:
                 known = mismatch.values
             except _DoesNotFit:
                 continue
     entry = _new_entry(function, transform, specification, leaves)
-    result = _run(entry, dynamic)
+    try:
+        result = _run(entry, dynamic)
+    except GuardMismatch:
+        # A value on the border of a decision, which rounding in compiled code moves to its other side.
+        with interpret():
+            return _run(entry, dynamic), None
     with _lock:
         found.insert(0, entry)
         if len(found) == MAX_PATHS:
             _warn_retraces(function, entry)
-    return result
+    return result, entry
 
 
 class _DoesNotFit(Exception):
@@ -153,10 +212,11 @@ def _run(entry: Entry, leaves: Sequence[Any]) -> Any:
     gathered = entry.gather(leaves)
     if gathered is None:
         raise _DoesNotFit
+    given, values, sizes = gathered
     if entry.written:
-        _refuse_overlap(entry, leaves)
-    outputs = entry.interpret(*gathered) if _interpreting() else entry.run(*gathered)
-    return entry.finish(outputs, leaves)
+        _refuse_overlap(entry, given)
+    outputs = entry.interpret(values, sizes) if _interpreting() else entry.run(values, sizes)
+    return entry.finish(outputs, given)
 
 
 def _refuse_overlap(entry: Entry, leaves: Sequence[Any]) -> None:
@@ -167,6 +227,7 @@ def _refuse_overlap(entry: Entry, leaves: Sequence[Any]) -> None:
                 names = [entry.tape.inputs[n].name for n in (number, other)]
                 raise UnsupportedError(
                     f"The function writes into {names[0]!r}, which shares memory with {names[1]!r}.",
+                    where=here(),
                     hint="Pass a copy of one of them, so that no argument changes through another.",
                 )
 
@@ -303,7 +364,11 @@ def _compile(entry: Entry) -> tuple[Program, CompiledFunction]:
     with _lock:
         before = compiled_count()
         compiled = compile_function(
-            program.source, program.name, (*inputs, *outputs), extra_namespace=functions
+            program.source,
+            program.name,
+            (*inputs, *outputs),
+            extra_namespace=functions,
+            content=program.key,
         )
         stats.compiles += compiled_count() - before
     return program, compiled
@@ -342,7 +407,9 @@ def _warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
     )
 
 
-def _call_nested(function: Callable[..., Any], transform: Transform, call: Call, leaves: Sequence[Any]) -> Any:
+def _call_nested(
+    function: Callable[..., Any], transform: Transform, call: Call, leaves: Sequence[Any]
+) -> Any:
     """Append the transform to the trace that is on."""
     atoms = [leaf if isinstance(leaf, Static) else operand(leaf) for leaf in leaves]
     traced = trace_nested(function, call.tree, atoms, call.extra, call.axes)

@@ -1,8 +1,8 @@
 """Tracebacks and warnings that show the user's lines, not tracejit's.
 
-An exception that leaves tracejit loses the frames of tracejit's own files, so that its traceback ends at the
-line of the user's code that is wrong.  ``TRACEJIT_FULL_TRACEBACK=1`` keeps them, and so do exceptions that report
-a defect of tracejit itself.
+An exception that leaves tracejit loses the frames of tracejit's own files, so that its traceback ends at
+the line of the user's code that is wrong.  ``TRACEJIT_FULL_TRACEBACK=1`` keeps them, and so do exceptions
+that report a defect of tracejit itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 # The demonstration is a user of the package that happens to be shipped with it.
 _USERS = (_PACKAGE + "demo.py", _PACKAGE + "__main__.py")
 # Types that no message to the user has.
-_DEFECTS = (AssertionError, AttributeError, CompileError, InternalError, KeyError, NameError)
+_UNEXPECTED = (AssertionError, AttributeError, KeyError, NameError)
 
 
 def hide_own_frames(error: BaseException) -> None:
@@ -49,10 +49,12 @@ def hide_own_frames(error: BaseException) -> None:
 
 def _is_defect(error: BaseException) -> bool:
     """Return whether an exception reports a mistake of tracejit's, which the frames help to find."""
+    if isinstance(error, CompileError | InternalError):
+        return True
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    return isinstance(error, _DEFECTS) and (last is not None and _is_own(last.tb_frame))
+    return isinstance(error, _UNEXPECTED) and last is not None and _is_own(last.tb_frame)
 
 
 def _users_part(traceback: TracebackType | None) -> TracebackType | None:

@@ -1,4 +1,4 @@
-"""What all parts of a kernel share while it is written: names, buffers, and the statements outside of loops."""
+"""What all parts of a kernel share while it is written: names, buffers, statements outside of loops."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Context:
     sizes : mapping of Symbol to str
         The variables that hold extents.
     memory : Memory
+    steps : int
+        How many steps the kernel has.
     scalars : Evaluator
         Of the code outside all loops.
     preamble, pending : list of str
@@ -35,8 +37,8 @@ class Context:
         The last step that uses each temporary.
     """
 
-    def __init__(self, names: Names, sizes: Mapping[Symbol, str], memory: Memory) -> None:
-        self.names, self.sizes, self.memory = names, sizes, memory
+    def __init__(self, names: Names, sizes: Mapping[Symbol, str], memory: Memory, steps: int) -> None:
+        self.names, self.sizes, self.memory, self.steps = names, sizes, memory, steps
         self.scalars = Evaluator(memory, Ranges({}))
         self.preamble: list[str] = []
         self.pending: list[str] = []
@@ -100,7 +102,7 @@ class Context:
         moved: Mapping[Symbol, Dim],
         flat: bool,
     ) -> list[str]:
-        """Return the texts of the indices of an access to ``buffer``; one of C order if ``flat`` or `Flat`."""
+        """Return the texts of the indices of an access; one in C order if ``flat`` or `Flat`."""
         if buffer in self.used:
             self.used[buffer] = self.step
         if isinstance(index, Flat) or (flat and buffer.contiguous and len(index) > 1):

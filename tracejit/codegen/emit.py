@@ -1,7 +1,8 @@
 """Schedule -> source: the text of one kernel, and what a caller must know to call it.
 
-The kernel takes inputs, constants and output arrays, and returns the scalar outputs and the values of the guards.  The
-text depends on what the tape holds only, never on identities, so that equal tapes give equal texts.
+The kernel takes inputs, constants and output arrays, and returns the scalar outputs and the values of the
+guards.  The text depends on what the tape holds only, never on identities, so that equal tapes give equal
+texts.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from tracejit.passes.schedule import Call, Check, Fold, Nest, Schedule, Store
 
 __all__ = ["Argument", "Output", "Program", "lower"]
 
-_RESERVED = """np math range min max load store distinct where add_reassoc mul_reassoc place True False None complex kernel
-ValueError IndexError"""
+_RESERVED = """np math range min max load store distinct where add_reassoc mul_reassoc place True False None
+complex kernel ValueError IndexError"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,8 @@ class Output:
     Attributes
     ----------
     kind : str
-        "array": the caller allocates it, C-contiguous, and passes it behind the inputs; "scalar": it is in the tuple that
-        the kernel returns.
+        "array": the caller allocates it, C-contiguous, and passes it behind the inputs; "scalar": it is in
+        the tuple that the kernel returns.
     position : int
         Among the outputs of its kind.
     dtype : numpy.dtype
@@ -89,9 +90,12 @@ class Program:
     name : str
         Of the function that ``source`` defines.
     source : str
+    key : str
+        The source without what names the user's lines: what decides whether two programs do the same.
     entry : str
-        Source of ``<name>_entry``, which takes inputs and constants, checks that sizes and guards fit, allocates outputs,
-        calls the kernel and returns all outputs.  It finds the compiled kernel under ``name``.
+        Source of ``<name>_entry``, which takes inputs and constants, checks that sizes and guards fit,
+        allocates outputs, calls the kernel and returns all outputs.  It finds the compiled kernel under
+        ``name``.
     inputs : tuple of Argument
         Inputs, then constants.
     outputs : tuple of Output
@@ -104,6 +108,7 @@ class Program:
 
     name: str
     source: str
+    key: str
     entry: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Output, ...]
@@ -141,7 +146,7 @@ class _Kernel:
         self.name = names.unique(name)
         self.inputs = tuple(self._arguments(names, layouts))
         sizes = {s: names.unique(s.name) for s in input_symbols(self.tape)}
-        self.context = Context(names, sizes, Memory({}, schedule.views, schedule.defs))
+        self.context = Context(names, sizes, Memory({}, schedule.views, schedule.defs), len(schedule.steps))
         self.functions: dict[str, Callable[..., Any]] = {}
         self._function_names: dict[Callable[..., Any], str] = {}
         self._add_inputs()
@@ -158,6 +163,7 @@ class _Kernel:
         return Program(
             self.name,
             source,
+            "\n".join([head[0], *sizes, *self.context.preamble, *(s for s in body if not _is_comment(s))]),
             entry,
             self.inputs,
             self.outputs,
@@ -186,7 +192,9 @@ class _Kernel:
                 self.context.memory.buffers[var] = buffer
 
     def _add_outputs(self) -> tuple[tuple[Output, ...], list[str]]:
-        outputs, arrays, scalars = [], [], 0
+        outputs: list[Output] = []
+        arrays: list[str] = []
+        scalars = 0
         for atom, target in zip(self.tape.outputs, self.schedule.targets, strict=True):
             compute = numeric(atom.dtype)
             if target is None:
@@ -283,6 +291,10 @@ class _Kernel:
         if isinstance(value, Poly):
             return size_text(value, self.context.sizes)
         return literal(value, np.asarray(value).dtype)
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
 
 
 def _called(tape: Tape) -> set[str]:

@@ -24,22 +24,27 @@ def entry_source(
     sizes: Mapping[Symbol, str],
 ) -> str:
     """Return the source of ``<name>_entry``; see `tracejit.codegen.emit.Program`."""
-    names = [a.name for a in inputs]
+    names = [a.name for a in inputs]  # none begins with an underscore
     lines = [*_checks(tape, inputs, sizes), *_allocations(outputs, sizes)]
-    arrays = [f"result{o.position}" for o in outputs if o.kind == "array"]
-    lines.append(f"scalars = {name}({', '.join([*names, *arrays])})")
+    arrays = [f"_result{o.position}" for o in outputs if o.kind == "array"]
+    lines.append(f"_scalars = {name}({', '.join([*names, *arrays])})")
     scalars = sum(o.kind == "scalar" for o in outputs)
     for number, guard in enumerate(tape.guards, scalars):
         expected = literal(guard.expected, guard.var.dtype)
-        lines += [f"if scalars[{number}] != {expected}:", f"    raise ValueError({_guard_text(guard.source)!r})"]
-    parts = [f"result{o.position}" if o.kind == "array" else f"scalars[{o.position}]" for o in outputs]
+        lines += [
+            f"if _scalars[{number}] != {expected}:",
+            f"    raise ValueError({_guard_text(guard.source)!r})",
+        ]
+    parts = [f"_result{o.position}" if o.kind == "array" else f"_scalars[{o.position}]" for o in outputs]
     lines.append(f"return ({', '.join(parts)}{',' if len(parts) == 1 else ''})")
     return "\n".join([f"def {name}_entry({', '.join(names)}):", *indented(lines), ""])
 
 
 def _guard_text(source: object) -> str:
     where = f" {source}" if source is not None else ""
-    return f"compiled for another path: a condition of the traced call does not hold for these arguments{where}"
+    return (
+        f"compiled for another path: a condition of the traced call does not hold for these arguments{where}"
+    )
 
 
 def _checks(tape: Tape, inputs: tuple[Argument, ...], sizes: Mapping[Symbol, str]) -> Iterator[str]:
@@ -48,14 +53,19 @@ def _checks(tape: Tape, inputs: tuple[Argument, ...], sizes: Mapping[Symbol, str
     for symbol, (number, axis) in places.items():
         size = sizes[symbol]
         yield f"{size} = {inputs[number].name}.shape[{axis}]"
-        yield from _require(f"{size} < {symbol.lower}", f"{inputs[number].name} must have at least {symbol.lower} entries along axis {axis}: it was compiled for sizes that vary")
+        yield from _require(
+            f"{size} < {symbol.lower}",
+            f"axis {axis} of {inputs[number].name} must have at least {symbol.lower} entries:"
+            " shorter ones have code of their own",
+        )
     for number, argument in enumerate(inputs):
         for axis, extent in enumerate(argument.shape):
-            symbol = dims.as_symbol(extent)
-            if symbol is not None and places.get(symbol) == (number, axis):
+            known = dims.as_symbol(extent)
+            if known is not None and places.get(known) == (number, axis):
                 continue
             text = size_text(extent, sizes)
-            yield from _require(f"{argument.name}.shape[{axis}] != {text}", f"axis {axis} of {argument.name} must have {text} entries")
+            failure = f"{argument.name}.shape[{axis}] != {text}"
+            yield from _require(failure, f"axis {axis} of {argument.name} must have {text} entries")
     for guard in tape.sizes:
         text = size_text(guard.size, sizes)
         opposite = {"!=": "==", ">=": "<", "<": ">="}[guard.relation]
@@ -71,4 +81,4 @@ def _allocations(outputs: tuple[Output, ...], sizes: Mapping[Symbol, str]) -> It
     for output in outputs:
         if output.kind == "array":
             extents = ", ".join(size_text(d, sizes) for d in output.shape)
-            yield f"result{output.position} = np.empty(({extents},), {dtype_text(output.compute)})"
+            yield f"_result{output.position} = np.empty(({extents},), {dtype_text(output.compute)})"

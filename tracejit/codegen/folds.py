@@ -1,11 +1,12 @@
 """Accumulators: how a reduction is carried through the loops around it.
 
-The innermost loops that are all reduced form its *run*: in there the accumulator is a local variable.  If a loop outside
-of the run is reduced too, the run's result is combined into memory (``out[j] += ...`` for ``sum(axis=0)``, whose run is
-empty, so that the inner loop moves along the rows).
+The innermost loops that are all reduced form its *run*: in there the accumulator is a local variable.  If a
+loop outside of the run is reduced too, the run's result is combined into memory (``out[j] += ...`` for
+``sum(axis=0)``, whose run is empty, so that the inner loop moves along the rows).
 
-Sums of floats vectorise because their adds may be reordered, and are added up in blocks of at most `BLOCK` terms whose
-sums a binary counter combines pairwise: the error grows with the logarithm of the number of blocks, as NumPy's does.
+Sums of floats vectorise because their adds may be reordered, and are added up in blocks of at most `BLOCK`
+terms whose sums a binary counter combines pairwise: the error grows with the logarithm of the number of
+blocks, as NumPy's does.
 """
 
 from __future__ import annotations
@@ -15,16 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.codegen.nodes import Buffer, Node
-from tracejit.codegen.text import literal, needs_cast, dtype_text
-from tracejit.ir import dims
+from tracejit.codegen.nodes import Buffer
+from tracejit.codegen.text import dtype_text, literal, needs_cast
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Eqn
 from tracejit.ops.base import Reduction
 from tracejit.ops.broadcasting import reduce_sum
 from tracejit.ops.reduction import ArgReduction, reduce_prod
 
-__all__ = ["BLOCK", "Accumulator", "ArgAccumulator", "Cascade", "block_loop", "make_accumulator"]
+__all__ = ["BLOCK", "Accumulator", "ArgAccumulator", "Cascade", "block_loop"]
 
 BLOCK = 256
 """Terms that are added without care for the order."""
@@ -33,7 +33,7 @@ LEVELS = 64
 
 
 def block_loop(extents: list[Dim]) -> tuple[int, int] | None:
-    """Return the loop that is cut into blocks, and the length of its blocks; None if all loops together are short."""
+    """Return the loop that is cut into blocks and their length; None if all loops together are short."""
     inner = 1
     for position in range(len(extents) - 1, -1, -1):
         extent = extents[position]
@@ -53,10 +53,15 @@ class Accumulator:
         The first loop of the run; the number of loops if the run is empty.
     outer : bool
         Whether loops outside of the run are reduced too.
-    names : tuple of str
-        Local variables.
-    result : str
-        Text of the place in memory, after ``load(`` or ``store(``; empty for a scalar result.
+    local : str
+        The local variable.
+    buffer : Buffer or None
+        Memory of the result; None for a scalar.
+    place : str
+        Text of the indices of a result in ``buffer``.
+    empty_run : bool
+    cascade : Cascade, optional
+        What adds up the blocks of a long sum.
     """
 
     eqn: Eqn
@@ -84,7 +89,9 @@ class Accumulator:
         if reorder and self.dtype.kind in "fc" and op in (reduce_sum, reduce_prod):
             template = "add_reassoc({0}, {1})" if op is reduce_sum else "mul_reassoc({0}, {1})"
         text = template.format(total, term)
-        return f"{dtype_text(self.dtype)}({text})" if needs_cast(template, (self.dtype,), self.dtype) else text
+        return (
+            f"{dtype_text(self.dtype)}({text})" if needs_cast(template, (self.dtype,), self.dtype) else text
+        )
 
     def before(self) -> list[str]:
         """Return the lines that set the memory up, before all loops."""
@@ -96,11 +103,11 @@ class Accumulator:
         """Return the lines before the run."""
         return [] if self.empty_run or self.cascade else [f"{self.local} = {self.identity}"]
 
-    def added(self, node: Node, count: str) -> list[str]:
-        """Return the lines for one entry."""
+    def added(self, value: str, count: str) -> list[str]:
+        """Return the lines for one entry, whose place among those that are reduced together is ``count``."""
         if self.empty_run:
-            return self._into_memory(node.name)
-        return [f"{self.local} = {self.combined(self.local, node.name, True)}"]
+            return self._into_memory(value) if self.outer else self._stored(value)
+        return [f"{self.local} = {self.combined(self.local, value, True)}"]
 
     def closed(self) -> list[str]:
         """Return the lines after the run."""
@@ -108,7 +115,11 @@ class Accumulator:
             return []
         if self.outer:
             return self._into_memory(self.local)
-        return [f"store({self.buffer.name}, {self.local}, {self.place})"]
+        return self._stored(self.local)
+
+    def _stored(self, value: str) -> list[str]:
+        assert self.buffer is not None
+        return [f"store({self.buffer.name}, {value}, {self.place})"]
 
     def _into_memory(self, term: str) -> list[str]:
         assert self.buffer is not None
@@ -145,14 +156,14 @@ class ArgAccumulator(Accumulator):
     def opened(self) -> list[str]:
         return [] if self.empty_run else [f"{self.best} = {self.identity}", f"{self.local} = 0"]
 
-    def added(self, node: Node, count: str) -> list[str]:
+    def added(self, value: str, count: str) -> list[str]:
         if self.empty_run:
-            return self._into_memory_if_better(node.name, count)
-        better = self.better(self.best, node.name)
+            return self._into_memory_if_better(value, count) if self.outer else self._stored(count)
+        # A branch that is hardly ever taken is faster than a chain of selects.
         return [
-            f"{self.best}_moves = {better}",
-            f"{self.local} = where({self.best}_moves, {count}, {self.local})",
-            f"{self.best} = where({self.best}_moves, {node.name}, {self.best})",
+            f"if {self.better(self.best, value)}:",
+            f"    {self.best} = {value}",
+            f"    {self.local} = {count}",
         ]
 
     def closed(self) -> list[str]:

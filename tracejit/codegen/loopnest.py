@@ -1,39 +1,33 @@
-"""One nest as text: which loops run, what is merged or cut, and at which depth each statement stands.
+"""One nest as text: what is computed in each iteration, and at which depth each statement stands.
 
-A statement stands at the outermost loop whose index it knows: what a row has in common is computed once per row.
-Adjacent loops through which every array is read in memory order become one loop.  A loop along which a condition changes
-(the edge of a stencil, a joint of `concatenate`) is cut there, so that no entry asks.
+A statement stands at the outermost loop whose index it knows: what a row has in common is computed once per
+row.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping
 
+from tracejit.codegen.context import Context
 from tracejit.codegen.folds import Accumulator, ArgAccumulator, Cascade, block_loop
-from tracejit.codegen.nodes import Buffer, Evaluator, Node
-from tracejit.codegen.ranges import Bounds, Ranges, cut
-from tracejit.codegen.text import Names, indented, literal, size_text
+from tracejit.codegen.nodes import Evaluator, Node
+from tracejit.codegen.ranges import Bounds, Ranges
+from tracejit.codegen.space import Access, Space
+from tracejit.codegen.text import indented, size_text
 from tracejit.ir import dims
-from tracejit.ir.dims import Dim, Poly, Symbol
-from tracejit.ir.tape import Eqn, Var
+from tracejit.ir.dims import Dim, Symbol
+from tracejit.ir.tape import Eqn
 from tracejit.ops.base import Reduction
 from tracejit.ops.indexing import ScatterAdd
 from tracejit.ops.reduction import ArgReduction
-from tracejit.passes.access import Flat, Index, flat_offset, loop_symbols, loops, row_strides
+from tracejit.passes.access import flat_offset, index_symbols, loop_symbols, loops
 from tracejit.passes.schedule import Check, Fold, Nest, Root, Scatter, Store
 
 __all__ = ["NestWriter"]
 
-MOST_STATEMENTS = 400
-"""A nest is cut into pieces as long as its text stays below this length."""
-
-MOST_PIECES = 8
-
 Lines = dict[int, list[str]]
+Values = list[tuple[Node, ...]]
 
 
 class NestWriter:
@@ -41,26 +35,18 @@ class NestWriter:
 
     def __init__(self, context: Context, nest: Nest) -> None:
         self.context, self.nest = context, nest
-        ndim = len(nest.space)
-        self.symbols = list(loop_symbols(ndim))
-        self.extents = list(nest.space)
-        self.index = loops(ndim)
+        self.space = Space(nest.space)
+        self.index = loops(len(nest.space))
         self.local = frozenset(r.target for r in nest.roots if isinstance(r, Store))
-        self.moved: dict[Symbol, Dim] = {}
-        self.pieces: list[list[Bounds]] = [[(0, extent)] for extent in self.extents]
         self.accumulators: dict[Root, Accumulator] = {}
         self.cascades: dict[int, Cascade] = {}
-        self.flags: dict[Root, str] = {}
+        self.flags: dict[Check, str] = {}
         self.block: tuple[int, int] | None = None
+        self.bounds: dict[Symbol, Bounds] = {}
 
     def lines(self) -> list[str]:
         """Return the text of the nest, and of what follows from it at once (scalars, errors)."""
-        whole = self._evaluator({s: (0, e) for s, e in zip(self.symbols, self.extents, strict=True)})
-        values = [self._values(whole, root) for root in self.nest.roots]
-        if whole.undecided:
-            self._cut(whole)
-        else:
-            self._merge(whole, values)
+        self._shape_loops()
         self._prepare()
         text = [line for a in self.accumulators.values() for line in a.before()]
         text += [f"{flag} = False" for flag in self.flags.values()]
@@ -87,66 +73,40 @@ class NestWriter:
 
     # --- the shape of the loops ---
 
-    def _cut(self, whole: Evaluator) -> None:
-        """Cut loops, the innermost first, where conditions change."""
-        length = max(len(whole.nodes), 1)
-        for axis in reversed(range(len(self.symbols))):
-            most = min(MOST_STATEMENTS // length, MOST_PIECES)
-            self.pieces[axis] = cut(self.symbols[axis], self.extents[axis], whole.undecided, most)
-            length *= len(self.pieces[axis])
+    def _shape_loops(self) -> None:
+        """Order the loops, then merge or cut them."""
+        self.bounds = self.space.bounds()
+        whole = self._evaluator(self.bounds)
+        nodes = _reachable(whole, [self._values(whole, root) for root in self.nest.roots])
+        accesses = self._accesses(nodes, whole.ranges.constants())
+        if not any(map(_needs_order, self.nest.roots)):
+            self.space.order(accesses)
+        if whole.undecided:
+            self.space.cut(whole.undecided, len(nodes), self.context.steps)
+        elif self._only_accesses(nodes):
+            self.space.merge(accesses)
 
-    def _merge(self, whole: Evaluator, values: list[tuple[Node, ...]]) -> None:
-        """Merge a loop into the one inside of it where every access moves through both in steps of one stride."""
-        accesses = self._accesses(whole, values)
-        if accesses is None:
-            return
-        extents = dict(zip(self.symbols, self.extents, strict=True))
-        ones = whole.ranges.constants()
-        accesses = [dims.substitute(a, ones) for a in accesses]
-        for outer, inner in reversed(list(itertools.pairwise(s for s in self.symbols if s not in ones))):
-            steps = [(_coefficient(a, outer), _coefficient(a, inner)) for a in accesses]
-            if all(o is not None and i is not None and o == i * extents[inner] for o, i in steps):
-                self.moved[outer] = 0
-        if self.moved:
-            self.moved.update(ones)
-            self._apply_merges(extents)
+    def _only_accesses(self, nodes: list[Node]) -> bool:
+        """Return whether loop indices are used for nothing but loads and stores."""
+        own = set(self.space.symbols)
+        computed = any(node.buffer is None and own & set(node.symbols) for node in nodes)
+        return not computed and not any(isinstance(r, Scatter | Check) for r in self.nest.roots)
 
-    def _apply_merges(self, extents: dict[Symbol, Dim]) -> None:
-        symbols: list[Symbol] = []
-        sizes: list[Dim] = []
-        size: Dim = 1
-        for symbol, extent in extents.items():
-            size = size * extent
-            if symbol not in self.moved:
-                symbols.append(symbol)
-                sizes.append(size)
-                size = 1
-        self.symbols, self.extents = symbols, sizes
-        self.pieces = [[(0, extent)] for extent in sizes]
-
-    def _accesses(self, whole: Evaluator, values: list[tuple[Node, ...]]) -> list[Dim] | None:
-        """Return the offsets of all loads and stores as sizes; None if loop indices are used for anything else."""
-        found: list[Dim] = []
-        own = set(self.symbols)
-        for node in _reachable(whole, values):
-            if node.buffer is None or not node.buffer.contiguous:
-                if own & set(node.symbols):
-                    return None
-            else:
-                found.append(flat_offset(node.index, node.buffer.shape))
+    def _accesses(self, nodes: list[Node], constants: Mapping[Symbol, Dim]) -> list[Access]:
+        found = []
+        for node in nodes:
+            if node.buffer is not None:
+                offset = flat_offset(node.index, node.buffer.shape) if node.buffer.contiguous else None
+                found.append(Access(offset, frozenset(index_symbols(node.index))))
         for root in self.nest.roots:
-            if isinstance(root, Scatter | Check):
-                return None
             if isinstance(root, Store):
-                found.append(flat_offset(self.index, self.context.memory.buffers[root.target].shape))
-            else:
-                found.extend(self._fold_accesses(root))
+                found.append(_access(flat_offset(self.index, root.target.shape), constants, 2))
+            elif isinstance(root, Fold):
+                axes = root.eqn.params["axes"]
+                kept = tuple(i for a, i in enumerate(self.index) if a not in axes)
+                found.append(_access(flat_offset(kept, root.eqn.results[0].shape), constants, 2))
+                found.append(_access(self._fold_count(root), constants, 0))
         return found
-
-    def _fold_accesses(self, root: Fold) -> list[Dim]:
-        axes = root.eqn.params["axes"]
-        kept = tuple(i for a, i in enumerate(self.index) if a not in axes)
-        return [flat_offset(kept, root.eqn.results[0].shape), self._fold_count(root)]
 
     def _fold_count(self, root: Fold) -> Dim:
         """Return the place of an entry among those that are reduced together."""
@@ -162,9 +122,9 @@ class NestWriter:
                 self.accumulators[root] = self._accumulator(root)
             elif isinstance(root, Check):
                 self.flags[root] = self.context.names.numbered("outside")
-        block = self.block = block_loop(self.extents)
-        for root, accumulator in self.accumulators.items():
-            if block and accumulator.start <= block[0] and _is_long_sum(root.eqn):
+        block = self.block = block_loop(self.space.extents)
+        for accumulator in self.accumulators.values():
+            if block and accumulator.start <= block[0] and _is_long_sum(accumulator.eqn):
                 cascade = self.cascades.setdefault(accumulator.start, self._cascade())
                 cascade.stacks[accumulator] = self._stack(accumulator)
                 accumulator.cascade = cascade
@@ -181,17 +141,21 @@ class NestWriter:
     def _accumulator(self, root: Fold) -> Accumulator:
         eqn, names = root.eqn, self.context.names
         reduced = {loop_symbols(len(root.space))[a] for a in eqn.params["axes"]}
-        last_kept = max((n for n, s in enumerate(self.symbols) if s not in reduced), default=-1)
+        last_kept = max((n for n, s in enumerate(self.space.symbols) if s not in reduced), default=-1)
         start = last_kept + 1
-        outer = any(s in reduced for s in self.symbols[:start])
+        outer = any(s in reduced for s in self.space.symbols[:start])
         result = eqn.results[0]
         buffer = self.context.memory.buffers.get(result)
         place = ""
         if buffer is not None:
             kept = tuple(i for a, i in enumerate(self.index) if a not in eqn.params["axes"])
-            place = ", ".join(self.context.place(buffer, kept, self._known(), self.moved, bool(self.moved)))
-        stem = {"reduce_sum": "sum", "reduce_prod": "product"}.get(eqn.op.name, eqn.op.name.removeprefix("reduce_"))
-        empty = start == len(self.symbols)
+            place = ", ".join(
+                self.context.place(buffer, kept, self._known(), self.space.moved, self.space.merged)
+            )
+        stem = {"reduce_sum": "sum", "reduce_prod": "product"}.get(
+            eqn.op.name, eqn.op.name.removeprefix("reduce_")
+        )
+        empty = start == len(self.space)
         common = (eqn, start, outer, names.numbered(stem), buffer, place, empty)
         if not isinstance(eqn.op, ArgReduction):
             assert isinstance(eqn.op, Reduction)
@@ -203,18 +167,18 @@ class NestWriter:
     # --- the text ---
 
     def _known(self) -> dict[Symbol, str]:
-        return {**self.context.sizes, **{s: s.name for s in self.symbols}}
+        return {**self.context.sizes, **self.space.named()}
 
     def _loop(self, depth: int, bounds: dict[Symbol, Bounds]) -> Lines:
         """Return the lines of loop ``depth`` and all inside, sorted by the depth at which they stand."""
-        if depth == len(self.symbols):
+        if depth == len(self.space):
             return self._body(bounds)
         out: Lines = defaultdict(list)
         starting = [a for a in self.accumulators.values() if a.start == depth]
         cascade = self.cascades.get(depth)
         out[depth] += [line for a in starting for line in a.opened()] + (cascade.opened() if cascade else [])
-        for piece in self.pieces[depth]:
-            inner = self._loop(depth + 1, {**bounds, self.symbols[depth]: piece})
+        for piece in self.space.pieces[depth]:
+            inner = self._loop(depth + 1, {**bounds, self.space.symbols[depth]: piece})
             body = inner.pop(depth + 1, [])
             for level, lines in inner.items():
                 out[level] += lines
@@ -242,52 +206,49 @@ class NestWriter:
         first, last = (size_text(end, self.context.sizes) for end in (low, high))
         if high - low == 1:
             named = any(a.buffer for a in self.accumulators.values())
-            return [f"{self.symbols[depth].name} = {first}", *body] if named else body
+            return [f"{self.space.names[depth]} = {first}", *body] if named else body
         return [self._head(depth, first, last), *indented(body)]
 
     def _head(self, depth: int, first: str, last: str) -> str:
         span = last if first == "0" else f"{first}, {last}"
-        return f"for {self.symbols[depth].name} in range({span}):"
+        return f"for {self.space.names[depth]} in range({span}):"
 
     def _body(self, bounds: dict[Symbol, Bounds]) -> Lines:
         """Return the statements for one index, sorted by depth."""
-        full = {**bounds, **{s: (0, 1) for s in self.moved}}
-        evaluator = self._evaluator(full)
+        # An index of merged loops counts all their entries: what was proved before is not seen from it.
+        evaluator = self._evaluator(self.bounds if self.space.merged else bounds)
         values = [self._values(evaluator, root) for root in self.nest.roots]
         self.context.flush()
-        known, levels = self._known(), _Levels(self.symbols, evaluator)
-        moved = {**evaluator.ranges.constants(), **self.moved}
+        known, levels = self._known(), _Levels(self.space.symbols, evaluator)
+        moved = {**evaluator.ranges.constants(), **self.space.moved}
         out: Lines = defaultdict(list)
         names_of = {node: s for s, node in evaluator.derived.items()}
         for node in _reachable(evaluator, values):
             level = levels.of(node)
-            out[level].append(self.context.render(node, known, moved, bool(self.moved)))
+            out[level].append(self.context.render(node, known, moved, self.space.merged))
             if node in names_of:
                 known[names_of[node]] = node.name
         for root, nodes in zip(self.nest.roots, values, strict=True):
-            out[len(self.symbols)] += self._finish(root, nodes, evaluator, known, moved)
+            out[len(self.space)] += self._finish(root, nodes[0].name, evaluator, known)
         return out
 
-    def _finish(
-        self, root: Root, nodes: tuple[Node, ...], evaluator: Evaluator, known: Mapping[Symbol, str], moved: dict[Symbol, Dim]
-    ) -> list[str]:
-        """Return what is done with the values of ``root``."""
-        context, value = self.context, nodes[0].name
+    def _finish(self, root: Root, value: str, evaluator: Evaluator, known: Mapping[Symbol, str]) -> list[str]:
+        """Return what is done with the value of ``root``."""
+        constants = evaluator.ranges.constants()
+        moved = {**constants, **self.space.moved}
         if isinstance(root, Store):
-            buffer = context.memory.buffers[root.target]
-            place = context.place(buffer, self.index, known, moved, bool(self.moved))
+            buffer = self.context.memory.buffers[root.target]
+            place = self.context.place(buffer, self.index, known, moved, self.space.merged)
             return [f"store({', '.join([buffer.name, value, *place])})"]
         if isinstance(root, Fold):
             count = size_text(dims.substitute(self._fold_count(root), moved), known)
-            return self.accumulators[root].added(nodes[0], count)
+            return self.accumulators[root].added(value, count)
         if isinstance(root, Check):
-            extent = size_text(_checked_extent(root), context.sizes)
-            flag = self.flags[root]
+            flag, extent = self.flags[root], size_text(root.extent, known)
             return [f"{flag} = {flag} | ({value} < -({extent})) | ({value} >= {extent})"]
-        buffer = context.memory.buffers[root.eqn.results[0]]
-        constants = evaluator.ranges.constants()
+        buffer = self.context.memory.buffers[root.eqn.results[0]]
         index = evaluator.address(root.eqn, tuple(dims.substitute(i, constants) for i in self.index))
-        place_text = ", ".join(context.place(buffer, index, known, moved, False))
+        place_text = ", ".join(self.context.place(buffer, index, known, moved, False))
         if isinstance(root.eqn.op, ScatterAdd):
             value = f"load({buffer.name}, {place_text}) + {value}"
         return [f"store({buffer.name}, {value}, {place_text})"]
@@ -295,10 +256,8 @@ class NestWriter:
     def _after(self) -> list[str]:
         text = []
         for root, flag in self.flags.items():
-            assert isinstance(root, Check)
             where = f" at {root.eqn.source.short}" if root.eqn.source else ""
-            axis = root.eqn.params["axes"][root.operand - (len(root.eqn.operands) - len(root.eqn.params["axes"]))]
-            message = f"index is out of bounds for axis {axis}{where}"
+            message = f"index is out of bounds for axis {root.axis}{where}"
             text += [f"if {flag}:", f"    raise IndexError({message!r})"]
         for accumulator in self.accumulators.values():
             if accumulator.buffer is None:
@@ -306,9 +265,16 @@ class NestWriter:
         return text
 
 
-def _checked_extent(root: Check) -> Dim:
-    axes = root.eqn.params["axes"]
-    return root.eqn.operands[0].shape[axes[root.operand - (len(root.eqn.operands) - len(axes))]]
+def _access(offset: Dim, constants: Mapping[Symbol, Dim], weight: int) -> Access:
+    offset = dims.substitute(offset, constants)
+    return Access(offset, frozenset(dims.symbols(offset)), weight)
+
+
+def _needs_order(root: Root) -> bool:
+    """Return whether the result depends on the order in which entries are visited."""
+    if isinstance(root, Fold):
+        return isinstance(root.eqn.op, ArgReduction) and len(root.eqn.params["axes"]) > 1
+    return isinstance(root, Scatter)
 
 
 def _is_long_sum(eqn: Eqn) -> bool:
@@ -348,25 +314,3 @@ class _Levels:
                 levels.append(self._loops.get(symbol, 0))
         self._levels[node] = max(levels, default=0)
         return self._levels[node]
-
-
-def _coefficient(offset: Dim, symbol: Symbol) -> Dim | None:
-    """Return the factor of ``symbol`` in ``offset``, or None if ``offset`` is not linear in it."""
-    if isinstance(offset, int):
-        return 0
-    terms: Dim = 0
-    for monomial, coefficient in offset.terms.items():
-        if symbol in monomial:
-            rest: Dim = coefficient
-            for atom in _without_one(monomial, symbol):
-                rest = rest * dims.poly(atom)
-            terms = terms + rest
-    linear = not isinstance(terms, Poly) or symbol not in set(dims.symbols(terms))
-    hidden = symbol in set(dims.symbols(offset - terms * dims.poly(symbol))) if linear else True
-    return None if hidden else terms
-
-
-def _without_one(monomial: tuple[Any, ...], symbol: Symbol) -> list[Any]:
-    rest = list(monomial)
-    rest.remove(symbol)
-    return rest

@@ -1,12 +1,12 @@
 """Scalar expressions: what an array value is at one index.
 
-`Evaluator.value` follows the equations of a tape from a value at an index down to what is in memory.  Ops that move
-entries only change the index on the way; so slices, transposes, broadcasts, concatenations and gathers cost nothing
-but arithmetic on indices.  Equal values at equal indices are one node.
+`Evaluator.value` follows the equations of a tape from a value at an index down to what is in memory.  Ops
+that move entries only change the index on the way; so slices, transposes, broadcasts, concatenations and
+gathers cost nothing but arithmetic on indices.  Equal values at equal indices are one node.
 
-A condition that the ranges of the loops do not decide becomes a select, not a branch: both sides are computed, the one
-that may lie outside with its index moved into the array, so that loops still vectorise.  Only where the array may be
-empty, and no index is inside, the load itself is guarded.
+A condition that the ranges of the loops do not decide becomes a select, not a branch: both sides are
+computed, the one that may lie outside with its index moved into the array, so that loops still vectorise.
+Only where the array may be empty, and no index is inside, the load itself is guarded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Steps = Generator[Wanted, "Node", "Node"]
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """An array of the kernel: its name, how loads and stores call it, its shape, and whether it is C-contiguous."""
+    """An array of the kernel; ``name`` is what loads and stores call it."""
 
     array: str
     name: str
@@ -83,7 +83,8 @@ class Node:
     ----------
     dtype : numpy.dtype
     template : str
-        Expression with ``{0}`` for the nodes in ``args`` and ``{d0}`` for ``sizes``; of a load, what stands around it.
+        Expression with ``{0}`` for the nodes in ``args`` and ``{d0}`` for ``sizes``; of a load, what stands
+        around it.
     buffer, index
         Of a load: from where.
     name : str
@@ -129,6 +130,7 @@ class Evaluator:
         self.memory, self.ranges, self.scalars, self.local = memory, ranges, scalars, local
         self.nodes: list[Node] = []
         self.derived: dict[Symbol, Node] = {}
+        self._literals: dict[tuple[np.dtype[Any], str], Node] = {}
         self.undecided: list[tuple[Any, ...]] = []
         self._memo: dict[Wanted, Node] = {}
         self._places: dict[tuple[Any, ...], Symbol] = {}
@@ -157,7 +159,7 @@ class Evaluator:
         """Return the place that a scatter writes the entry ``index`` of its values to."""
         assert isinstance(eqn.op, Scatter)
         place = eqn.op.address(index, *(a.aval for a in eqn.operands), **eqn.params)
-        found = []
+        found: list[Dim] = []
         for along, extent in zip(place, eqn.operands[0].shape, strict=True):
             if isinstance(along, Indirect):
                 number = self.value(eqn.operands[along.operand], along.index)
@@ -173,7 +175,8 @@ class Evaluator:
 
     def _find(self, atom: Atom, index: Index) -> Node | None:
         if isinstance(atom, Lit):
-            return Node(atom.dtype, name=literal(atom.value, atom.dtype))
+            text = literal(atom.value, atom.dtype)  # one node each, so that equal indices are one place
+            return self._literals.setdefault((atom.dtype, text), Node(atom.dtype, name=text))
         return self._memo.get((atom, index))
 
     def _steps(self, atom: Atom, index: Index) -> Steps:
@@ -208,9 +211,10 @@ class Evaluator:
         return list(dict.fromkeys(s for d in parts for s in dims.symbols(d)))
 
     def _pointwise(self, eqn: Eqn, index: Index) -> Steps:
-        args = []
+        args: list[Node] = []
         for atom in eqn.operands:
-            args.append((yield atom, index if atom.shape else ()))
+            found = yield atom, index if atom.shape else ()
+            args.append(found)
         result = eqn.results[0]
         if isinstance(eqn.op, Convert):
             template = converted("{0}", args[0].dtype, result.dtype)
@@ -254,7 +258,9 @@ class Evaluator:
         template = "where({0} < 0, {0} + {d0}, {0})"
         return self._place((number, extent), template, (extent,), (number,))
 
-    def _place(self, key: tuple[Any, ...], template: str, sizes: tuple[Dim, ...], args: tuple[Node, ...] = ()) -> Symbol:
+    def _place(
+        self, key: tuple[Any, ...], template: str, sizes: tuple[Dim, ...], args: tuple[Node, ...] = ()
+    ) -> Symbol:
         if key not in self._places:
             symbol = self._places[key] = Symbol("at", 0, 0)
             self.derived[symbol] = self.node(INTEGER, template, *args, sizes=sizes)
@@ -284,7 +290,7 @@ class Evaluator:
         return Node(dtype, name=literal(0, dtype), zero=True) if result is None else result
 
     def _decide(self, conditions: tuple[tuple[Any, ...], ...]) -> tuple[bool, Node | None]:
-        """Return (False, None) for conditions that never hold, else (True, node of what remains to be asked)."""
+        """Return (False, None) if they never hold, else (True, node of what remains to be asked)."""
         parts: list[str] = []
         sizes: list[Dim] = []
         for condition in conditions:

@@ -1,4 +1,4 @@
-"""What is known of loop indices: proofs that an index stays inside an array, and where to cut loops so that it does."""
+"""Proofs that loop indices stay inside arrays, and where to cut loops so that they do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Ranges:
         return self.nonnegative(dim) and self.nonnegative(extent - 1 - dim)
 
     def _prove(self, dim: Dim) -> bool:
-        """Try each loop symbol as its lower bound plus, and as its upper bound minus, something non-negative."""
+        """Try each loop symbol as its lower bound plus, or its upper bound minus, something non-negative."""
         bounded = [s for s in dict.fromkeys(dims.symbols(dim)) if s in self.bounds]
         if len(bounded) > _MOST_SYMBOLS:
             return False
@@ -57,22 +57,21 @@ class Ranges:
         return first + self._beyond[symbol] if low else end - 1 - self._beyond[symbol]
 
 
-def cut(symbol: Symbol, extent: Dim, conditions: Iterable[tuple[Any, ...]], most: int) -> list[Bounds]:
+def cut(symbol: Symbol, extent: Dim, conditions: Iterable[tuple[Any, ...]]) -> list[Bounds]:
     """Return pieces of ``range(extent)`` within which as many conditions as possible are decided.
 
-    A place to cut is kept only if it is proved to lie in order with the others; at most ``most`` pieces are made.
+    A place to cut is kept only if it is proved to lie in order with the others.
     """
     order = Ranges({})
     edges: list[Dim] = [0, extent]
     for condition in conditions:
         for place in _thresholds(symbol, condition):
-            if len(edges) <= most:
-                _insert(edges, place, order)
+            _insert(edges, place, order)
     return list(itertools.pairwise(edges))
 
 
 def _thresholds(symbol: Symbol, condition: tuple[Any, ...]) -> list[Dim]:
-    """Return the values of ``symbol`` at which ``low <= value < high`` changes, if ``value`` is it plus a constant."""
+    """Return where ``low <= value < high`` changes, if ``value`` is ``symbol`` plus a constant."""
     if len(condition) != 3:
         return []
     low, value, high = condition

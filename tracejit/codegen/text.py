@@ -107,7 +107,7 @@ def literal(value: Any, dtype: DType) -> str:
 
 
 def _float_text(value: float) -> str:
-    if value != value:
+    if np.isnan(value):
         return "np.nan"
     if value in (np.inf, -np.inf):
         return "np.inf" if value > 0 else "-np.inf"
@@ -127,7 +127,7 @@ def converted(name: str, source: DType, target: DType) -> str:
 
 
 def needs_cast(text: str, operands: Iterable[DType], result: DType) -> bool:
-    """Return whether Numba would give ``text`` another dtype than NumPy: integers widen, literals are float64."""
+    """Return whether Numba gives ``text`` another dtype than NumPy: integers widen, literals are float64."""
     result = numeric(result)
     if result.kind == "b":
         return any(d.kind == "b" for d in operands) and bool(_ARITHMETIC.search(text))

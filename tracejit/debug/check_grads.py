@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.api import jvp, vjp
+from tracejit.directional import jvp, vjp
 from tracejit.frontend.pytree import TreeDef, flatten
+from tracejit.tracebacks import boundary
 
 __all__ = ["check_grads"]
 
 Leaves = list[Any]
 
 
+@boundary
 def check_grads(
     function: Callable[..., Any],
     args: Sequence[Any],
@@ -61,7 +63,16 @@ def check_grads(
     unknown = set(modes) - {"forward", "reverse"}
     if unknown:
         raise ValueError(f'modes are "forward" and "reverse", not {sorted(unknown)}')
-    _check(function, tuple(map(_float_leaves, args)), order, 1, tuple(modes), step, (rtol, atol), np.random.default_rng(seed))
+    _check(
+        function,
+        tuple(map(_float_leaves, args)),
+        order,
+        1,
+        tuple(modes),
+        step,
+        (rtol, atol),
+        np.random.default_rng(seed),
+    )
 
 
 def _check(
@@ -95,7 +106,9 @@ def _check(
 
 def _float_leaves(arg: Any) -> Any:
     leaves, tree = flatten(arg)
-    return tree.unflatten([a if np.asarray(a).dtype.kind in "fc" else np.asarray(a, float)[()] for a in leaves])
+    return tree.unflatten(
+        [a if np.asarray(a).dtype.kind in "fc" else np.asarray(a, float)[()] for a in leaves]
+    )
 
 
 def _random_like(leaf: Any, rng: np.random.Generator) -> Any:
@@ -109,7 +122,10 @@ def _differences(
     function: Callable[..., Any], leaves: Leaves, tree: TreeDef, direction: Leaves, step: float | None
 ) -> Leaves:
     def along(h: float) -> Leaves:
-        moved = [leaf + np.asarray(h * d).astype(np.asarray(d).dtype) for leaf, d in zip(leaves, direction, strict=True)]
+        moved = [
+            leaf + np.asarray(h * d).astype(np.asarray(d).dtype)
+            for leaf, d in zip(leaves, direction, strict=True)
+        ]
         return flatten(function(*tree.unflatten(moved)))[0]
 
     def central(h: float) -> Leaves:

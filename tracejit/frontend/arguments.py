@@ -14,6 +14,7 @@ from tracejit.errors import ArgnumsError, NonNumericError, StructureError
 from tracejit.frontend.pytree import TreeDef, flatten, paths
 from tracejit.frontend.registry import is_traced
 from tracejit.frontend.trace import Static, is_numeric
+from tracejit.ir.source import here
 
 __all__ = ["Call", "Group", "arguments"]
 
@@ -109,6 +110,7 @@ def arguments(
         if all(number is None for number in numbers_in) and numbers_in:
             raise NonNumericError(
                 f"Argument {names[starts[n]]!r} cannot be differentiated: it is a {type(args[n]).__name__}.",
+                where=here(),
                 hint="Differentiate a number, an array, or a container of them: choose it with `argnums`.",
             )
         groups.append(Group(tree.children[0].children[n], numbers_in, _argument_name(signature, n)))
@@ -125,7 +127,11 @@ def _split_axes(
     count = len(starts) - 1
     per_argument = (split,) * count if isinstance(split, int) else split
     if len(per_argument) != count or tree.children[1].size:
-        raise StructureError(f"in_axes has {len(per_argument)} entries for {count} positional arguments.")
+        raise StructureError(
+            f"in_axes has {len(per_argument)} entries for {count} positional arguments.",
+            where=here(),
+            hint="Give one entry per argument (None keeps it as it is), and pass all arguments by position.",
+        )
     axes: dict[int, int | None] = {}
     for number, axis in enumerate(per_argument):
         for i in range(starts[number], starts[number + 1]):
@@ -133,7 +139,11 @@ def _split_axes(
                 ndim = np.ndim(leaves[i]) if not is_traced(leaves[i]) else leaves[i].ndim
                 axes[dynamic[i]] = None if axis is None else np.lib.array_utils.normalize_axis_index(axis, ndim)
     if all(axis is None for axis in axes.values()):
-        raise StructureError("vmap needs at least one argument with an axis to map over.")
+        raise StructureError(
+            "vmap needs at least one argument with an axis to map over.",
+            where=here(),
+            hint="Set an entry of `in_axes` to the number of an axis.",
+        )
     return tuple(axes[n] for n in range(len(dynamic)))
 
 
@@ -164,6 +174,7 @@ def _position(function: Callable[..., Any], number: int, count: int) -> int:
         raise ArgnumsError(
             f"argnums={number} names no argument: `{name}` was called with {count} positional argument"
             f"{'' if count == 1 else 's'}.",
+            where=here(),
             hint=f"Valid are 0 to {count - 1} (negative ones count from the end)." if count else "",
         )
     return number % count

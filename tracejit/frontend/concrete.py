@@ -70,7 +70,7 @@ class Values:
         for eqn in builder.eqns[self._seen :]:
             self._maker.update(dict.fromkeys(eqn.results, eqn))
         self._seen = len(builder.eqns)
-        self._known.update({var: array for var, array in builder.consts.values()})
+        self._known.update(builder.consts)
         self._links.update({var: outside for outside, var in builder.captured.items()})
         for var in [v for v in self._links if v not in self._known]:
             assert self._outer is not None

@@ -108,7 +108,7 @@ def read_part(part: Any) -> Any:
 def _traced_inside(part: Any) -> bool:
     if isinstance(part, list | tuple):
         return any(map(_traced_inside, part))
-    return is_traced(part)
+    return is_traced(part) or isinstance(part, Atom)
 
 
 def _plain(part: Any) -> Any:

@@ -81,13 +81,17 @@ def _spanning(x: Atom, core: Labels, stack: tuple[Dim, ...]) -> tuple[Atom, Labe
 def matmul(a: Any, b: Any) -> Atom:
     """Return ``a @ b``."""
     x, y = operand(a), operand(b)
-    own: Labels = (0,) if len(x.shape) == 1 else (1, 0)
-    other: Labels = (0,) if len(y.shape) == 1 else (0, 2)
+    own: Labels = (0,) if len(x.shape) < 2 else (1, 0)
+    other: Labels = (0,) if len(y.shape) < 2 else (0, 2)
     return _stacked(x, y, own, other, own[:-1] + other[1:], "matmul")
 
 
+def _conjugated(x: Atom) -> Atom:
+    return conjugate(x) if x.dtype.kind == "c" else x
+
+
 def _vecdot(a: Any, b: Any) -> Atom:
-    return _stacked(conjugate(operand(a)), operand(b), (0,), (0,), (), "vecdot")
+    return _stacked(_conjugated(operand(a)), operand(b), (0,), (0,), (), "vecdot")
 
 
 def _matvec(a: Any, b: Any) -> Atom:
@@ -95,7 +99,7 @@ def _matvec(a: Any, b: Any) -> Atom:
 
 
 def _vecmat(a: Any, b: Any) -> Atom:
-    return _stacked(conjugate(operand(a)), operand(b), (0,), (0, 1), (1,), "vecmat")
+    return _stacked(_conjugated(operand(a)), operand(b), (0,), (0, 1), (1,), "vecmat")
 
 
 def _without_axes(meaning: Any, name: str) -> Any:
@@ -163,7 +167,7 @@ def _inner(a: Any, b: Any, /) -> Atom:
 
 @implements(np.vdot)
 def _vdot(a: Any, b: Any, /) -> Atom:
-    return _tensor(conjugate(raveled(strong(a))), raveled(strong(b)), (0,), (0,), "np.vdot")
+    return _tensor(_conjugated(raveled(strong(a))), raveled(strong(b)), (0,), (0,), "np.vdot")
 
 
 @implements(np.outer)

@@ -10,23 +10,20 @@ import numpy as np
 
 from tracejit.frontend import symbolic
 from tracejit.frontend.numpy_diagonals import on_diagonal, triangle
-from tracejit.frontend.numpy_shapes import move_axis, raveled
-from tracejit.frontend.reducing import one_axis, strong
-from tracejit.frontend.registry import FUNCTIONS, implements, is_traced, operand, size, sizes, unsupported
+from tracejit.frontend.numpy_ranges import geomspace, linspace, logspace
+from tracejit.frontend.numpy_shapes import raveled
+from tracejit.frontend.reducing import strong
+from tracejit.frontend.registry import FUNCTIONS, implements, is_traced, size, sizes, unsupported
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, current
-from tracejit.ops.arithmetic import divide, floor, sign, subtract
 from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert, expand_dims, full
-from tracejit.ops.elementwise import add, common_dtype, mul, select
+from tracejit.ops.elementwise import add, mul
 from tracejit.ops.indexing import INDEX
 from tracejit.ops.linear import iota
-from tracejit.ops.logic import equal
-from tracejit.ops.power import power
 from tracejit.ops.reduction import size_of
-from tracejit.ops.transcendental import log10
 
-__all__ = ["CREATORS", "spaced"]
+__all__ = ["CREATORS"]
 
 DType = np.dtype[Any]
 
@@ -83,103 +80,7 @@ def _full_like(
     return _filled_like(a, fill_value, dtype, shape)
 
 
-# --- ranges -------------------------------------------------------------------------------------------------
-
-
-def spaced(start: Atom, stop: Atom, num: int, *, endpoint: bool, dtype: Any = None, axis: int = 0) -> Atom:
-    """Return ``num`` numbers from ``start`` to ``stop`` along a new ``axis``, as `numpy.linspace`."""
-    return _linspace(start, stop, num, endpoint, dtype=dtype, axis=axis)
-
-
-@implements(np.linspace)
-def _linspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Any:
-    count = size(num)
-    if not current().decide(">=", count):
-        raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    first, last = _ends(start, stop)
-    working = first.dtype
-    intervals, delta = count - 1 if endpoint else count, subtract(last, first)
-    shape = (count, *first.shape)
-    values = iota(shape=shape, axis=0, dtype=working)
-    if intervals in (0, -1):
-        step: Any = np.nan  # nothing lies between
-        values = mul(values, broadcast_to(delta, shape))
-    else:
-        step = divide(delta, size_of(intervals, working))
-        values = mul(values, broadcast_to(step, shape))
-    values = add(values, broadcast_to(first, shape))
-    if endpoint and count not in (0, 1):
-        is_last = equal(iota(shape=shape, axis=0, dtype=INDEX), size_of(count - 1))
-        values = select(is_last, broadcast_to(last, shape), values)  # free of rounding
-    result = _finished(values if dtype is None or not _whole(dtype) else floor(values), dtype, axis)
-    return (result, step) if retstep else result
-
-
-def _whole(dtype: Any) -> bool:
-    return np.dtype(dtype).kind in "iu"
-
-
-def _ends(start: Any, stop: Any) -> tuple[Atom, Atom]:
-    """Return the ends of a range in their common floating dtype, broadcast to each other."""
-    ends = [operand(start), operand(stop)]
-    working = np.result_type(common_dtype([e.aval for e in ends]), 0.0)
-    shape = broadcast_shapes(*(e.shape for e in ends), what="linspace")
-    first, last = (broadcast_to(convert(e, dtype=working), shape) for e in ends)
-    return first, last
-
-
-def _finished(values: Atom, dtype: Any, axis: int) -> Atom:
-    values = convert(values, dtype=values.dtype if dtype is None else dtype)
-    return move_axis(values, 0, one_axis(axis, len(values.shape)))
-
-
-@implements(np.logspace)
-def _logspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Atom:
-    exponents = _linspace(start, stop, num, endpoint)
-    bottom = operand(base)
-    if bottom.shape:
-        raise unsupported("`np.logspace` with an array as base", "Write `base ** np.linspace(start, stop)`.")
-    return _finished(power(bottom, exponents), dtype, axis)
-
-
-@implements(np.geomspace)
-def _geomspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Atom:
-    first, last = _ends(strong(start), strong(stop))
-    working = np.result_type(first.dtype, float if dtype is None else np.dtype(dtype))
-    if working.kind == "c":
-        raise unsupported(
-            "`np.geomspace` with complex ends", "Use `np.exp(np.linspace(np.log(a), np.log(b)))`."
-        )
-    first, last = convert(first, dtype=working), convert(last, dtype=working)
-    count = size(num)
-    signs = sign(first)
-    exponents = _linspace(*(log10(mul(signs, end)) for end in (first, last)), num, endpoint)
-    values = mul(broadcast_to(signs, exponents.shape), power(10.0, exponents))
-    place = iota(shape=exponents.shape, axis=0, dtype=INDEX)
-    values = select(equal(place, 0), broadcast_to(first, exponents.shape), values)
-    if endpoint and count not in (0, 1):
-        values = select(equal(place, size_of(count - 1)), broadcast_to(last, exponents.shape), values)
-    return _finished(values, dtype, axis)
+# --- grids --------------------------------------------------------------------------------------------------
 
 
 @implements(np.meshgrid)
@@ -351,3 +252,18 @@ def _fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = 
     extents = sizes(shape)
     places = [iota(shape=extents, axis=a, dtype=np.dtype(dtype)) for a in range(len(extents))]
     return function(*map(symbolic.WRAP, places), **kwargs)
+
+
+# NumPy looks at some arguments only when it dispatches these: not at fill values, ends of ranges and sizes.
+for _function, _meaning in {
+    np.zeros_like: _zeros_like,
+    np.ones_like: _ones_like,
+    np.empty_like: _empty_like,
+    np.full_like: _full_like,
+    np.linspace: linspace,
+    np.logspace: logspace,
+    np.geomspace: geomspace,
+    np.broadcast_to: FUNCTIONS[np.broadcast_to],
+    np.reshape: FUNCTIONS[np.reshape],
+}.items():
+    _creator(_function)(_meaning)

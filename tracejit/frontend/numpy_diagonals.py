@@ -10,7 +10,6 @@ import numpy as np
 from tracejit.frontend.numpy_shapes import raveled, shape_error
 from tracejit.frontend.reducing import one_axis, refuse_out, strong
 from tracejit.frontend.registry import FUNCTIONS, implements, operand
-from tracejit.ir import dims
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Lit, current
@@ -151,22 +150,3 @@ def _diag_indices_from(arr: Any) -> Any:
             "Use `np.arange(n)` on each axis for a diagonal of a rectangle.",
         )
     return np.diag_indices(extents.pop(), len(shape))
-
-
-@implements(np.fill_diagonal)
-def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    shape = operand(a).shape
-    extents = [current().pin(n) for n in shape]
-    if len(shape) < 2 or (len(shape) > 2 and len(set(extents)) > 1):
-        raise shape_error(
-            f"`np.fill_diagonal` of an array of shape {shape_text(shape)}.",
-            "It needs two axes, or more of equal length.",
-        )
-    count = dims.prod(tuple(extents))
-    step = extents[1] + 1 if len(shape) == 2 else 1 + int(sum(np.cumprod(extents[:-1])))
-    end = None if wrap or len(shape) > 2 else extents[1] * extents[1]
-    places = np.unravel_index(np.arange(dims.hint(count))[:end:step], tuple(extents))
-    new = raveled(strong(val))
-    if new.shape[0] != 1:
-        new = FUNCTIONS[np.resize](new, len(places[0]))
-    a[places] = new

@@ -21,9 +21,10 @@ from tracejit.ops.extrema import maximum, minimum
 from tracejit.ops.indexing import INDEX, gather
 from tracejit.ops.joining import concatenate
 from tracejit.ops.linear import iota, reshape, slice_, transpose
+from tracejit.ops.logic import not_equal
 from tracejit.ops.reduction import size_of
 
-__all__ = ["flipped"]
+__all__ = ["along_axis", "flipped", "plain_mask"]
 
 
 # --- turning and shifting -----------------------------------------------------------------------------------
@@ -140,19 +141,18 @@ def _gathered(x: Atom, axis: int, places: Atom) -> Atom:
 
 @implements(np.take_along_axis)
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Atom:
-    x, places = strong(arr), operand(indices)
+    x = strong(arr)
+    x, axis = (raveled(x), 0) if axis is None else (x, axis)
+    return gather(x, *along_axis(x, operand(indices), axis), axes=tuple(range(len(x.shape))))
+
+
+def along_axis(x: Atom, places: Atom, axis: Any) -> list[Atom]:
+    """Return one index array per axis of ``x``: ``places`` on ``axis``, the own index on the others."""
     if places.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
-    if axis is None:
-        x, axis = raveled(x), 0
     if len(x.shape) != len(places.shape):
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
-    place = one_axis(axis, len(x.shape))
-    return gather(*_along(x, places, place), axes=tuple(range(len(x.shape))))
-
-
-def _along(x: Atom, places: Atom, axis: int) -> list[Atom]:
-    """Return ``x`` and one index array per axis: ``places`` on ``axis``, the own index on the others."""
+    axis = one_axis(axis, len(x.shape))
     shape = list(places.shape)
     for a, n in enumerate(x.shape):
         if a != axis and n != 1 and shape[a] == 1:
@@ -169,7 +169,7 @@ def _along(x: Atom, places: Atom, axis: int) -> list[Atom]:
         for a, n in enumerate(x.shape)
     ]
     indices[axis] = broadcast_to(convert(places, dtype=INDEX), target)
-    return [x, *indices]
+    return indices
 
 
 @implements(np.compress)
@@ -177,7 +177,7 @@ def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Atom
     refuse_out(out, "compress")
     x = strong(a)
     x, place = along(x, axis, lift=True)
-    mask = _plain_mask(condition)
+    mask = plain_mask(condition)
     if mask.ndim != 1:
         raise ValueError("condition must be a 1-d array")
     return pick(x, place, np.flatnonzero(mask))
@@ -185,9 +185,12 @@ def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Atom
 
 @implements(np.extract)
 def _extract(condition: Any, arr: Any) -> Atom:
-    return pick(raveled(strong(arr)), 0, np.flatnonzero(_plain_mask(condition)))
+    return pick(raveled(strong(arr)), 0, np.flatnonzero(plain_mask(condition)))
 
 
-def _plain_mask(condition: Any) -> Any:
-    atom = convert(operand(condition), dtype=bool) if is_traced(condition) else np.asarray(condition)
-    return concrete_mask(atom) if isinstance(atom, Var) else np.asarray(atom)
+def plain_mask(values: Any) -> Any:
+    """Return which entries are not zero; of traced values, those of this call (then guarded)."""
+    if not (is_traced(values) or isinstance(values, Atom)):
+        return np.asarray(values) != 0
+    mask = not_equal(strong(values), operand(0))
+    return concrete_mask(mask) if isinstance(mask, Var) else np.asarray(mask.value)

@@ -80,15 +80,19 @@ def _matrix_norm(x: Atom, order: Any, rows: int, columns: int) -> Atom:
     if order in (None, "fro", "f"):
         return _euclidean(x, tuple(sorted((rows, columns))))
     if order in (2, -2, "nuc"):
-        raise unsupported(
-            f"`np.linalg.norm` of a matrix with ord={order!r}",
-            "It needs singular values: use ord='fro', 1 or np.inf.",
-        )
+        return _spectral_norm(x, order, rows, columns)
     if order not in (1, -1, np.inf, -np.inf):
         raise ValueError("Invalid norm order for matrices.")
     summed, other = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = reduce_sum(absolute(x), axes=(summed,))
     return _extreme(sums, (other - (other > summed),), order > 0)
+
+
+def _spectral_norm(x: Atom, order: Any, rows: int, columns: int) -> Atom:
+    """Return the largest, the smallest, or the sum of the singular values."""
+    values = FUNCTIONS[np.linalg.svdvals](FUNCTIONS[np.moveaxis](x, (rows, columns), (-2, -1)))
+    last = (len(values.shape) - 1,)
+    return reduce_sum(values, axes=last) if order == "nuc" else _extreme(values, last, order > 0)
 
 
 @implements(np.linalg.norm)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.numpy_creation import spaced
 from tracejit.frontend.numpy_joining import join, pick, span
 from tracejit.frontend.numpy_moving import flipped
+from tracejit.frontend.numpy_ranges import spaced
 from tracejit.frontend.reducing import one_axis, strong
 from tracejit.frontend.registry import FUNCTIONS, implements, is_traced, operand, unsupported
 from tracejit.frontend.symbolic import user_size

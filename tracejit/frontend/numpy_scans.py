@@ -9,15 +9,15 @@ import numpy as np
 
 from tracejit.frontend.indexing import index
 from tracejit.frontend.numpy_shapes import raveled
-from tracejit.frontend.reducing import given, one_axis, refuse_out, strong, sum_dtype
-from tracejit.frontend.registry import FUNCTIONS, implements, operand
+from tracejit.frontend.reducing import given, one_axis, real_only, refuse_out, strong, sum_dtype
+from tracejit.frontend.registry import FUNCTIONS, implements, operand, unsupported
 from tracejit.ir.tape import Atom, Lit
 from tracejit.ops.arithmetic import subtract
 from tracejit.ops.broadcasting import broadcast, broadcast_to, convert, full, reduce_sum
 from tracejit.ops.elementwise import add, mul, select
 from tracejit.ops.joining import concatenate
 from tracejit.ops.logic import isnan, not_equal
-from tracejit.ops.scan import cumsum, prefix_prod
+from tracejit.ops.scan import PrefixExtreme, cumsum, prefix_max, prefix_min, prefix_prod
 
 __all__ = ["along"]
 
@@ -49,6 +49,25 @@ def _cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Ato
 def _cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Atom:
     refuse_out(out, "cumprod")
     return _running(strong(a), axis, dtype, product=True)
+
+
+def _running_extreme(x: Atom, axis: Any, dtype: Any, op: PrefixExtreme) -> Atom:
+    x = real_only(convert(x, dtype=x.dtype if dtype is None else dtype), op.pair.name)
+    if x.dtype.kind == "b":
+        raise unsupported(f"`np.{op.pair.name}.accumulate` of booleans", "Use integers: `x.astype(int)`.")
+    if not x.shape:
+        raise TypeError("cannot accumulate on a scalar")
+    return op.pair(op(x, axis=one_axis(axis, len(x.shape)), reverse=False), x)
+
+
+@implements(np.maximum.accumulate)
+def _maximum_accumulate(array: Any, axis: Any = 0, dtype: Any = None) -> Atom:
+    return _running_extreme(strong(array), axis, dtype, prefix_max)
+
+
+@implements(np.minimum.accumulate)
+def _minimum_accumulate(array: Any, axis: Any = 0, dtype: Any = None) -> Atom:
+    return _running_extreme(strong(array), axis, dtype, prefix_min)
 
 
 def _without_nan(x: Atom, otherwise: float) -> Atom:

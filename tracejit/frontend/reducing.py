@@ -109,7 +109,10 @@ def refuse_empty(x: Atom, axes: Axes, message: str) -> None:
     """Raise ``ValueError(message)``, as NumPy does, if nothing would be left to choose from."""
     if any(current().decide("==", x.shape[a]) for a in axes):
         raise EmptyReductionError(
-            message, where=current().source(), detail=f"The array has shape {shape_text(x.shape)}."
+            message,
+            where=current().source(),
+            detail=f"The array has shape {shape_text(x.shape)}.",
+            hint="Check that the axes are not empty, or pass `initial=` where the function takes it.",
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tracejit.errors import NonNumericError, SideEffectWarning, UnsupportedError
+from tracejit.errors import NonNumericError, SideEffectWarning, TracejitError, UnsupportedError
 from tracejit.frontend.concrete import Values
 from tracejit.frontend.environment import Environment
 from tracejit.frontend.pytree import TreeDef, flatten
@@ -27,7 +27,8 @@ from tracejit.frontend.tracer import TracedArray
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
 from tracejit.ir.dims import Dim, Symbol, Unify
-from tracejit.ir.tape import Atom, Builder, Tape, Var, current, is_tracing
+from tracejit.ir.source import here
+from tracejit.ir.tape import Atom, Builder, Tape, Var, current
 
 __all__ = ["Static", "SymbolTable", "Traced", "ZeroD", "abstract", "trace_nested", "trace_root", "with_symbols"]
 
@@ -64,7 +65,7 @@ class Traced:
     captured : tuple of Atom
         Of a nested trace, per captured input the atom outside.
     written : tuple of (int, int)
-        Argument leaves that the function wrote into: (number of the input, number of the tape output).
+        Inputs that the function wrote into: (number of the input, number of the tape output).
     """
 
     tape: Tape
@@ -128,18 +129,26 @@ class _Root:
         self.builder, self.table = builder, table
         self.reads = Reads()
         self.values = Values(builder)
+        self.lifted: list[TracedArray] = []
         self.environment = Environment(self.lift, replacements(), self.reads)
 
     def lift(self, value: Any, path: str) -> TracedArray:
         """Make a captured value an input of the root tape (in the order of the numeric reads)."""
-        var = self.builder.input(abstract(value, self.table))
+        name = path.removeprefix("global ").removeprefix("closure ").partition(" ")[0]
+        var = self.builder.input(abstract(value, self.table), name)
         self.values.know(var, value)
-        return TracedArray(var)
+        self.lifted.append(TracedArray(var))
+        return self.lifted[-1]
 
     def run(self, function: Callable[..., Any], arguments: tuple[Any, Any], extra: int) -> Any:
         args, kwargs = arguments
         args = args[: len(args) - extra]
-        return self.environment.shadow(function)(*args, **kwargs)
+        try:
+            return self.environment.shadow(function)(*args, **kwargs)
+        except ValueError as error:
+            if isinstance(error.__cause__, TracejitError):  # NumPy's store hides why the value did not fit
+                raise error.__cause__.with_traceback(error.__traceback__) from None
+            raise
 
     def static(self, leaf: Static, name: str) -> Any:
         """Return what user code gets for an argument that is no number: objects are seen through, as captured ones."""
@@ -207,7 +216,7 @@ def trace_root(
             result = root.run(function, tree.unflatten(handles), extra)
         refuse_random(root.reads)
         _warn_of_stores(root.environment)
-        return _finish(builder, root, result, handles)
+        return _finish(builder, root, result, [*handles, *root.lifted])
 
 
 def without_axis(aval: Aval, axis: int | None) -> Aval:
@@ -301,6 +310,7 @@ def is_numeric(value: Any) -> bool:
         if dtype.kind == "O":
             raise NonNumericError(
                 "An array of dtype object cannot be differentiated or compiled.",
+                where=here(),
                 hint="Convert it with `np.asarray(a, dtype=float)`, or pass a list or tuple of arrays.",
             )
         return dtype.kind in "biufc"

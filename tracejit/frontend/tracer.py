@@ -7,7 +7,9 @@ after its base has changed.
 
 from __future__ import annotations
 
+import dis
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 
 from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreError, TracejitError
 from tracejit.frontend import symbolic
+from tracejit.frontend.alternatives import way_out
 from tracejit.frontend.concrete import guard
 from tracejit.frontend.indexing import add_at, index, update
 from tracejit.frontend.regions import Handle, born, touch, versions
@@ -23,7 +26,7 @@ from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
 from tracejit.frontend.views import Path, follow, is_basic, path_between, put
 from tracejit.ir.tape import Atom, Var, current
-from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
+from tracejit.ops.broadcasting import broadcast_to, convert, operands_text, shape_text
 
 __all__ = ["TracedArray", "dispatch", "wrap"]
 
@@ -240,16 +243,22 @@ class TracedArray(Handle):
         return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom  # type: ignore[no-any-return]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        raise _needs_value("np.asarray()", "Use NumPy functions on it directly, or store it in an array made in the function.")
+        raise _needs_value(
+            "np.asarray()", "Use NumPy functions on it directly, or store it in an array made in the function."
+        )
 
     def __float__(self) -> float:
-        raise _needs_value("float()", "Leave the call out: NumPy scalars work as they are; for `math.f` use `np.f`.")
+        raise _stored() or _needs_value(
+            "float()", "Leave the call out: NumPy scalars work as they are; for `math.f` use `np.f`."
+        )
 
     def __int__(self) -> int:
-        raise _needs_value("int()", "Use `x.astype(int)` or `np.floor(x)`; for an index of a traced integer use it directly.")
+        raise _stored() or _needs_value(
+            "int()", "Use `x.astype(int)` or `np.floor(x)`; an integer can be an index as it is."
+        )
 
     def __complex__(self) -> complex:
-        raise _needs_value("complex()", "Use `x + 0j` or `x.astype(complex)`.")
+        raise _stored() or _needs_value("complex()", "Use `x + 0j` or `x.astype(complex)`.")
 
     def item(self, *args: Any) -> Any:
         """Return one entry, still traced."""
@@ -288,7 +297,7 @@ def dispatch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     meaning = FUNCTIONS.get(function)
     if meaning is None:
         name = f"{getattr(function, '__module__', 'numpy')}.{getattr(function, '__name__', function)}"
-        raise unsupported(f"`{name}`", "Write it with supported NumPy functions, or compute it outside the traced function.")
+        raise unsupported(f"`{name}`", way_out(function))
     return wrap(meaning(*args, **kwargs))
 
 
@@ -298,6 +307,7 @@ def refuse_truncation(value: Atom, target: Atom) -> None:
         raise IntegerStoreError(
             f"A traced {value.dtype} value is written into an array of integer dtype {target.dtype}.",
             where=current().source(),
+            detail=f"array: {operands_text([target])}; value: {operands_text([value])}",
             hint="NumPy would cut the fraction and the gradient would vanish; make the array with dtype=float.",
         )
 
@@ -305,6 +315,18 @@ def refuse_truncation(value: Atom, target: Atom) -> None:
 def _needs_value(what: str, hint: str) -> TracejitError:
     return ConcretizationError(
         f"`{what}` needs a plain value, but the value is traced.", where=current().source(), hint=hint
+    )
+
+
+def _stored() -> TracejitError | None:
+    """Return the error for a store into an entry of a plain ndarray, if NumPy asks for a number because of one."""
+    frame = sys._getframe(2)
+    if frame.f_code.co_code[frame.f_lasti] != dis.opmap["STORE_SUBSCR"]:
+        return None
+    return ConcretizationError(
+        "A traced value is written into a plain ndarray.",
+        where=current().source(),
+        hint="Make the array from traced ones, for example with `np.zeros_like(x)` or `np.stack`, or pass it in.",
     )
 
 

@@ -13,11 +13,16 @@ from tracejit.ops.elementwise import select
 
 __all__ = ["call_ufunc"]
 
-_REDUCE = {
+_REDUCE: dict[np.ufunc, Any] = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
     np.logical_and: np.all, np.logical_or: np.any,
 }  # fmt: skip
-_ACCUMULATE = {np.add: np.cumsum, np.multiply: np.cumprod}
+_ACCUMULATE: dict[np.ufunc, Any] = {
+    np.add: np.cumsum,
+    np.multiply: np.cumprod,
+    np.maximum: np.maximum.accumulate,
+    np.minimum: np.minimum.accumulate,
+}
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

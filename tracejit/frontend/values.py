@@ -81,6 +81,7 @@ _LIBRARIES = frozenset(
     )
     for name in row.split()
 )
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 
 
@@ -100,7 +101,16 @@ def is_user_function(value: Any) -> bool:
 
     Where its code comes from counts, not ``__module__``: that is what ``functools.wraps`` copies.
     """
-    return isinstance(value, types.FunctionType) and not is_library(value.__globals__.get("__name__", ""))
+    if not isinstance(value, types.FunctionType):
+        return False
+    module = value.__globals__.get("__name__", "")
+    own = module.startswith("tracejit.")
+    return not is_library(module) or (own and _is_example(value.__code__.co_filename))
+
+
+def _is_example(file: str) -> bool:
+    """Return whether code in a module of tracejit's is a user's: its doctests and its demonstration."""
+    return not file.startswith(_PACKAGE) or file == _PACKAGE + "demo.py"
 
 
 def is_user_class(cls: type) -> bool:

@@ -14,6 +14,7 @@ __all__ = ["Source", "here"]
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 _HIDDEN = (_OWN, _NUMPY)
+_EXAMPLE = _OWN + "demo.py"  # a user of the package that is shipped with it
 _DEPTH = 8
 
 
@@ -56,7 +57,7 @@ def here() -> Source | None:
     stack = []
     while frame is not None and len(stack) < _DEPTH:
         code = frame.f_code
-        if not code.co_filename.startswith(_HIDDEN):
+        if not code.co_filename.startswith(_HIDDEN) or code.co_filename == _EXAMPLE:
             stack.append((code.co_filename, frame.f_lineno, code.co_name))
         elif stack:
             break  # the call into tracejit that started the trace: what lies outside did not compute anything

@@ -6,6 +6,7 @@ to the innermost builder of the thread) and calls `Builder.finish`.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -137,19 +138,27 @@ class Tape:
         return f"<pre>{text}</pre>"
 
 
+_LETTERS = "abcdefghijklmopqrstuvwxyz"
+
+
 class Names:
     """Short names for the variables of one text: a, b, ..., z, a1, ..."""
 
     def __init__(self) -> None:
         self._names: dict[Var, str] = {}
+        self._taken: set[str] = set()
+        turns = itertools.chain([""], map(str, itertools.count(1)))
+        self._letters = (letter + turn for turn in turns for letter in _LETTERS)
 
     def __call__(self, atom: Atom) -> str:
         if isinstance(atom, Lit):
             return repr(atom)
         if atom not in self._names:
-            index = len(self._names)
-            letter = "abcdefghijklmopqrstuvwxyz"[index % 25]
-            self._names[atom] = atom.name or letter + (str(index // 25) if index >= 25 else "")
+            numbered = (f"{atom.name}_{k}" for k in itertools.count(2))
+            proposed = itertools.chain([atom.name], numbered) if atom.name else self._letters
+            name = next(n for n in proposed if n not in self._taken)
+            self._taken.add(name)
+            self._names[atom] = name
         return self._names[atom]
 
     def typed(self, var: Var) -> str:
@@ -232,12 +241,14 @@ class Builder:
 
     def __init__(self) -> None:
         self.inputs: list[Var] = []
-        self.consts: dict[int, tuple[Var, np.ndarray[Any, Any]]] = {}
+        self.consts: list[tuple[Var, np.ndarray[Any, Any]]] = []
         self.eqns: list[Eqn] = []
+        self.makers: dict[Atom, Eqn] = {}
         self.sizes: dict[tuple[str, Poly], SizeGuard] = {}
         self.guards: list[ValueGuard] = []
         self.captured: dict[Var, Var] = {}
-        self._kept: list[np.ndarray[Any, Any]] = []  # alive, so that ids in `consts` stay unique
+        self._known: dict[int, tuple[Var, np.ndarray[Any, Any]]] = {}  # by id of the array
+        self._kept: list[np.ndarray[Any, Any]] = []  # alive, so that these ids stay unique
         self._owned: set[Var] = set()
         self._source: Source | None = None
         self._outer: tuple[Builder, ...] = ()
@@ -271,18 +282,18 @@ class Builder:
         return var
 
     def const(self, array: np.ndarray[Any, Any]) -> Var:
-        """Return the variable of a constant array (the same array gives the same variable, unless it was changed)."""
-        known = self.consts.get(id(array))
-        if known is not None and not _same_bytes(known[1], array):
-            self.consts[-1 - len(self.consts)] = self.consts.pop(id(array))
-        if id(array) not in self.consts:
+        """Return the variable of a constant array (the same array with the same contents gives the same variable)."""
+        known = self._known.get(id(array))
+        # Plain NumPy code may have written into the array since it was seen.
+        if known is None or known[1].tobytes() != array.tobytes():
             frozen = array.copy()
             frozen.flags.writeable = False
-            var = Var(Aval(array.shape, array.dtype))
-            self._owned.add(var)
-            self.consts[id(array)] = (var, frozen)
+            known = Var(Aval(array.shape, array.dtype)), frozen
+            self._owned.add(known[0])
+            self.consts.append(known)
+            self._known[id(array)] = known
             self._kept.append(array)
-        return self.consts[id(array)][0]
+        return known[0]
 
     def owns(self, atom: Atom) -> bool:
         return isinstance(atom, Lit) or atom in self._owned
@@ -310,7 +321,9 @@ class Builder:
         """Append an equation and return its results."""
         results = tuple(Var(a) for a in avals)
         self._owned.update(results)
-        self.eqns.append(Eqn(op, tuple(map(self.resolve, operands)), params, results, self.source()))
+        eqn = Eqn(op, tuple(map(self.resolve, operands)), params, results, self.source())
+        self.eqns.append(eqn)
+        self.makers.update(dict.fromkeys(results, eqn))
         return results
 
     def decide(self, relation: str, size: Dim) -> bool:
@@ -360,18 +373,12 @@ class Builder:
     def finish(self, outputs: Sequence[Atom]) -> Tape:
         return Tape(
             tuple(self.inputs),
-            tuple(self.consts.values()),
+            tuple(self.consts),
             tuple(self.eqns),
             tuple(map(self.resolve, outputs)),
             tuple(self.sizes.values()),
             tuple(self.guards),
         )
-
-
-def _same_bytes(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
-    """Return whether two arrays are equal bit by bit, NaNs and signs of zeros included."""
-    flat = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in (left, right))
-    return left.shape == right.shape and np.array_equal(*flat)
 
 
 def _proved(relation: str, size: Poly, answer: bool) -> bool:

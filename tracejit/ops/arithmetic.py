@@ -8,8 +8,9 @@ import numpy as np
 
 from tracejit.errors import UnsupportedError
 from tracejit.ir.aval import compute_dtype
-from tracejit.ir.tape import Atom, Lit, current
+from tracejit.ir.tape import Atom, current
 from tracejit.ops.base import as_atom
+from tracejit.ops.bounds import growth, never_zero
 from tracejit.ops.elementwise import Elementwise, constant, mul, neg, select
 from tracejit.ops.logic import equal
 
@@ -42,13 +43,13 @@ __all__ = [
 AWAY_FROM_ZERO = (0.3, 2.0)
 
 
-def is_number(atom: Atom) -> bool:
-    """Return whether ``atom`` is a literal that can be divided by."""
-    return isinstance(atom, Lit) and bool(np.isfinite(atom.value)) and atom.value != 0
-
-
 def _divisor_may_vanish(a: Atom, b: Atom) -> bool:
-    return not is_number(b)
+    return may_vanish(b)
+
+
+def may_vanish(x: Atom) -> bool:
+    """Return whether ``x`` may be 0, or overflow with its slope: a zero then meets an infinity."""
+    return not never_zero(x) or growth(x) > 2
 
 
 subtract = Elementwise(
@@ -70,7 +71,7 @@ reciprocal = Elementwise(
     np.reciprocal,
     "reciprocal({0})",
     lambda y, x: neg(square(y)),
-    taints=True,
+    taints=may_vanish,
     cost=5,
     domain=(AWAY_FROM_ZERO,),
 )
@@ -107,7 +108,7 @@ fmod = Elementwise(
 )
 
 sqrt = Elementwise(
-    "sqrt", np.sqrt, "sqrt({0})", lambda y, x: divide(0.5, y), taints=True, cost=5, domain=((0.2, 3.0),)
+    "sqrt", np.sqrt, "sqrt({0})", lambda y, x: divide(0.5, y), taints=may_vanish, cost=5, domain=((0.2, 3.0),)
 )
 cbrt = Elementwise(
     "cbrt",

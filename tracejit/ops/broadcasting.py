@@ -15,7 +15,7 @@ from tracejit.errors import BroadcastError
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval, Shape
 from tracejit.ir.dims import Dim
-from tracejit.ir.tape import Atom, Lit, current
+from tracejit.ir.tape import Atom, Lit, Var, current
 from tracejit.ops.base import Index, Linear, Op, Read, Reduction, as_atom
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "expand_dims",
     "full",
     "lead",
+    "operands_text",
     "reduce_sum",
     "shape_text",
     "squeeze",
@@ -183,6 +184,9 @@ convert = Convert()
 squeeze = Squeeze()
 expand_dims = ExpandDims()
 
+for _op in (broadcast, reduce_sum, convert, squeeze, expand_dims):
+    _op._register()
+
 
 def full(value: Any, shape: Shape, dtype: Any) -> Atom:
     """Return an array of ``shape`` filled with a scalar."""
@@ -196,7 +200,7 @@ def lead(x: Atom, size: Dim, batched: bool) -> Atom:
     return broadcast(x, shape=(size, *x.shape), axes=tuple(range(1, len(x.shape) + 1)))
 
 
-def broadcast_shapes(*shapes: Shape, what: str = "") -> Shape:
+def broadcast_shapes(*shapes: Shape, what: str = "", operands: Sequence[Atom] = ()) -> Shape:
     """Return the shape that NumPy broadcasts ``shapes`` to.
 
     Raises
@@ -216,6 +220,7 @@ def broadcast_shapes(*shapes: Shape, what: str = "") -> Shape:
                     f"Shapes {' and '.join(map(shape_text, shapes))} cannot be broadcast together"
                     + (f" in `{what}`." if what else "."),
                     where=current().source(),
+                    detail=operands_text(operands),
                     hint="Extents must be equal, or one of them 1: align axes with `x[:, None]` or `np.expand_dims`.",
                 )
             extent = shape[axis]
@@ -232,6 +237,13 @@ def broadcast_to(x: Any, shape: Shape) -> Atom:
     ones = tuple(a for a, d in enumerate(atom.shape) if d == 1 and shape[a + offset] != 1)
     kept = tuple(a + offset for a in range(len(atom.shape)) if a not in ones)
     return broadcast(squeeze(atom, axes=ones), shape=tuple(shape), axes=kept)
+
+
+def operands_text(operands: Sequence[Atom]) -> str:
+    """Return what is known of operands: the user's names, dtypes and shapes."""
+    return ", ".join(
+        (f"{a.name}: " if isinstance(a, Var) and a.name else "") + f"{a.dtype} {shape_text(a.shape)}" for a in operands
+    )
 
 
 def shape_text(shape: Shape) -> str:

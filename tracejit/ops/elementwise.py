@@ -110,7 +110,7 @@ class Elementwise(Op):
         wanted, _ = self.dtypes([a.aval for a in atoms])
         if self.real_only and any(d.kind == "c" for d in wanted):
             raise self._refuse_complex()
-        shape = broadcast_shapes(*(a.shape for a in atoms), what=self.name)
+        shape = broadcast_shapes(*(a.shape for a in atoms), what=self.name, operands=atoms)
         fitted = [_fit(a, shape, d, self.operator) for a, d in zip(atoms, wanted, strict=True)]
         result: Atom = self.bind(*fitted)
         return result

@@ -17,11 +17,48 @@ from tracejit.ops.linear import iota
 __all__ = ["argsort", "take_along"]
 
 
-def _argsort_loop(x, y, outer, n, inner):  # type: ignore[no-untyped-def]
+_RUN = 16
+"""Length of the runs that are sorted by insertion before merging."""
+
+
+def _argsort_loop(x, y, outer, n, inner, run):  # type: ignore[no-untyped-def]  # noqa: C901, PLR0912
+    """Merge sort from the bottom; Numba's own takes three times as long to compile."""
     source, target = x.reshape((outer, n, inner)), y.reshape((outer, n, inner))
+    values, order, merged = np.empty(n, x.dtype), np.empty(n, np.int64), np.empty(n, np.int64)
     for block in range(outer):
         for j in range(inner):
-            order = np.argsort(np.ascontiguousarray(source[block, :, j]), kind="mergesort")
+            for i in range(n):
+                values[i] = source[block, i, j]
+                order[i] = i
+            for start in range(0, n, run):
+                for i in range(start + 1, min(start + run, n)):
+                    moving, place = order[i], i
+                    entry = values[moving]
+                    while place > start:
+                        other = values[order[place - 1]]
+                        if not (entry < other or (np.isnan(other) and not np.isnan(entry))):
+                            break
+                        order[place] = order[place - 1]
+                        place -= 1
+                    order[place] = moving
+            width = run
+            while width < n:
+                for start in range(0, n, 2 * width):
+                    left, middle, stop = start, min(start + width, n), min(start + 2 * width, n)
+                    right = middle
+                    for place in range(start, stop):
+                        from_left = right >= stop
+                        if left < middle and not from_left:
+                            entry, other = values[order[left]], values[order[right]]
+                            from_left = not (other < entry or (np.isnan(entry) and not np.isnan(other)))
+                        if from_left:
+                            merged[place] = order[left]
+                            left += 1
+                        else:
+                            merged[place] = order[right]
+                            right += 1
+                order, merged = merged, order
+                width *= 2
             for i in range(n):
                 target[block, i, j] = order[i]
 
@@ -48,7 +85,7 @@ class ArgSort(Opaque):
 
     def kernel(self, aval: Aval, *, axis: int) -> tuple[Callable[..., None], tuple[Any, ...]]:
         shape = aval.shape
-        return _argsort_loop, (dims.prod(shape[:axis]), shape[axis], dims.prod(shape[axis + 1 :]))
+        return _argsort_loop, (dims.prod(shape[:axis]), shape[axis], dims.prod(shape[axis + 1 :]), _RUN)
 
 
 argsort = ArgSort()

@@ -15,6 +15,7 @@ from tracejit.ops.arithmetic import divide
 from tracejit.ops.base import Op, Reduction, as_atom
 from tracejit.ops.broadcasting import broadcast, convert, reduce_sum
 from tracejit.ops.elementwise import Elementwise, absorb_mul, mul, select
+from tracejit.ops.extrema import maximum
 from tracejit.ops.logic import equal
 from tracejit.ops.scan import prefix_prod
 
@@ -133,7 +134,8 @@ class Extreme(Fold):
     def _ties(self, x: Atom, y: Atom, axes: Axes) -> tuple[Atom, Atom]:
         """Return which entries attain the extreme, and how many of them there are."""
         mask = self.attains(x, spread(y, x.shape, axes))
-        return mask, reduce_sum(convert(mask, dtype=y.dtype), axes=axes)
+        count = reduce_sum(convert(mask, dtype=y.dtype), axes=axes)
+        return mask, maximum(count, 1.0) if np.isnan(self.empty) else count
 
 
 class LogicalFold(Fold):
@@ -227,7 +229,7 @@ reduce_fmax = Extreme("reduce_fmax", np.fmax.reduce, "fmax_accumulate({0}, {1})"
 reduce_fmin = Extreme("reduce_fmin", np.fmin.reduce, "fmin_accumulate({0}, {1})", np.nan)
 reduce_any = LogicalFold("reduce_any", np.any, "{0} | {1}", False)
 reduce_all = LogicalFold("reduce_all", np.all, "{0} & {1}", True)
-argmax = ArgReduction("argmax", np.argmax, "({1} > {0}) | (({1} != {1}) & ({0} == {0}))")
-argmin = ArgReduction("argmin", np.argmin, "({1} < {0}) | (({1} != {1}) & ({0} == {0}))")
+argmax = ArgReduction("argmax", np.argmax, "not ({1} <= {0}) and {0} == {0}")
+argmin = ArgReduction("argmin", np.argmin, "not ({1} >= {0}) and {0} == {0}")
 size_of = SizeOf()
 size_of._register()

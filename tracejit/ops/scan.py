@@ -14,11 +14,13 @@ import numpy as np
 
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
+from tracejit.ir.tape import Atom
 from tracejit.ops.base import Opaque
 from tracejit.ops.broadcasting import lead
-from tracejit.ops.elementwise import absorb_mul, accumulate
+from tracejit.ops.elementwise import Elementwise, absorb_mul, accumulate
+from tracejit.ops.extrema import maximum, minimum
 
-__all__ = ["cumsum", "linear_scan", "prefix_prod"]
+__all__ = ["cumsum", "linear_scan", "prefix_max", "prefix_min", "prefix_prod"]
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +49,7 @@ class Scan(Opaque):
     def kernel(self, *avals: Aval, axis: int, reverse: bool) -> tuple[Callable[..., None], tuple[Any, ...]]:
         shape = avals[0].shape
         blocks = dims.prod(shape[:axis]), shape[axis], dims.prod(shape[axis + 1 :])
-        return type(self).loop, (*blocks, int(reverse))
+        return self.loop, (*blocks, int(reverse))
 
 
 def _cumsum_loop(x, y, outer, n, inner, reverse):  # type: ignore[no-untyped-def]
@@ -158,9 +160,82 @@ class PrefixProd(Scan):
         return (absorb_mul(adjoint, results[0]),)
 
 
+def _maximum_loop(x, y, outer, n, inner, reverse, start):  # type: ignore[no-untyped-def]
+    source, target = x.reshape((outer, n, inner)), y.reshape((outer, n, inner))
+    first, step = (n - 1, -1) if reverse else (0, 1)
+    for block in range(outer):
+        for k in range(n):
+            i = first + k * step
+            for j in range(inner):
+                if k == 0:
+                    target[block, i, j] = start
+                    continue
+                state, entry = target[block, i - step, j], source[block, i - step, j]
+                target[block, i, j] = state if state >= entry or np.isnan(state) else entry
+
+
+def _minimum_loop(x, y, outer, n, inner, reverse, start):  # type: ignore[no-untyped-def]
+    source, target = x.reshape((outer, n, inner)), y.reshape((outer, n, inner))
+    first, step = (n - 1, -1) if reverse else (0, 1)
+    for block in range(outer):
+        for k in range(n):
+            i = first + k * step
+            for j in range(inner):
+                if k == 0:
+                    target[block, i, j] = start
+                    continue
+                state, entry = target[block, i - step, j], source[block, i - step, j]
+                target[block, i, j] = state if state <= entry or np.isnan(state) else entry
+
+
+class PrefixExtreme(Scan):
+    """``y[0] = -inf; y[i + 1] = maximum(y[i], x[i])``, or the same with ``minimum``."""
+
+    taints = True
+
+    def __init__(self, name: str, pair: Elementwise, loop: Callable[..., None], start: float) -> None:
+        self.name, self.pair, self.start, self.loop = name, pair, start, loop
+        self._register()
+
+    def first(self, dtype: np.dtype[Any]) -> Any:
+        """Return the result before the first entry."""
+        if dtype.kind == "f":
+            return self.start
+        limits = np.iinfo(dtype)
+        return int(limits.min if self.start < 0 else limits.max)
+
+    def forward(self, *arrays: Array) -> Array:
+        (x,) = arrays
+        y = np.full_like(x, self.first(x.dtype))
+        self.pair.function.accumulate(x[:-1], axis=0, out=y[1:])  # type: ignore[attr-defined]
+        return y
+
+    def kernel(self, *avals: Aval, axis: int, reverse: bool) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        loop, sizes = super().kernel(*avals, axis=axis, reverse=reverse)
+        return loop, (*sizes, self.first(avals[0].dtype))
+
+    def _shares(self, x: Atom, y: Atom) -> tuple[Atom, Atom]:
+        """Return the derivatives of ``pair(y, x)``."""
+        by_state, by_entry = self.pair.partials
+        assert by_state is not None and by_entry is not None
+        return by_state(y, y, x), by_entry(y, y, x)
+
+    def jvp(self, tangents, operands, results, absorb, *, axis, reverse):  # type: ignore[no-untyped-def]
+        by_state, by_entry = self._shares(operands[0], results[0])
+        return (linear_scan(by_state, absorb_mul(by_entry, tangents[0]), axis=axis, reverse=reverse),)
+
+    def vjp(self, cotangents, operands, results, wanted, absorb, *, axis, reverse):  # type: ignore[no-untyped-def]
+        by_state, by_entry = self._shares(operands[0], results[0])
+        adjoint = linear_scan(by_state, cotangents[0], axis=axis, reverse=not reverse)
+        return (absorb_mul(by_entry, adjoint),)
+
+
 cumsum = CumSum()
 linear_scan = LinearScan()
 prefix_prod = PrefixProd()
+
+prefix_max = PrefixExtreme("prefix_max", maximum, _maximum_loop, -np.inf)
+prefix_min = PrefixExtreme("prefix_min", minimum, _minimum_loop, np.inf)
 
 for _op in (cumsum, linear_scan, prefix_prod):
     _op._register()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir.tape import Atom
-from tracejit.ops.arithmetic import divide, hypot, reciprocal, sqrt, square, subtract
+from tracejit.ops.arithmetic import divide, hypot, may_vanish, reciprocal, sqrt, square, subtract
+from tracejit.ops.bounds import bounds, growth
 from tracejit.ops.elementwise import Elementwise, add, constant, mul, neg, select
 from tracejit.ops.logic import equal, greater, isinf, less, logical_and
 
@@ -49,7 +51,7 @@ LOG_2, LOG_10 = math.log(2.0), math.log(10.0)
 
 
 def _unary(
-    ufunc: np.ufunc, partial: Any, *, domain: Any = (), taints: bool = False, cost: int = COST
+    ufunc: np.ufunc, partial: Any, *, domain: Any = (), taints: Any = False, cost: int = COST
 ) -> Elementwise:
     name = ufunc.__name__
     return Elementwise(name, ufunc, f"{name}({{0}})", partial, taints=taints, cost=cost, domain=domain)
@@ -58,10 +60,15 @@ def _unary(
 exp = _unary(np.exp, lambda y, x: y)
 exp2 = _unary(np.exp2, lambda y, x: mul(LOG_2, y))
 expm1 = _unary(np.expm1, lambda y, x: exp(x))  # y + 1 would lose all digits far below zero
-log = _unary(np.log, lambda y, x: reciprocal(x), domain=POSITIVE, taints=True)
-log2 = _unary(np.log2, lambda y, x: divide(1 / LOG_2, x), domain=POSITIVE, taints=True)
-log10 = _unary(np.log10, lambda y, x: divide(1 / LOG_10, x), domain=POSITIVE, taints=True)
-log1p = _unary(np.log1p, lambda y, x: reciprocal(add(1, x)), domain=((-0.7, 2.0),), taints=True)
+log = _unary(np.log, lambda y, x: reciprocal(x), domain=POSITIVE, taints=may_vanish)
+log2 = _unary(np.log2, lambda y, x: divide(1 / LOG_2, x), domain=POSITIVE, taints=may_vanish)
+log10 = _unary(np.log10, lambda y, x: divide(1 / LOG_10, x), domain=POSITIVE, taints=may_vanish)
+log1p = _unary(
+    np.log1p,
+    lambda y, x: reciprocal(add(1, x)),
+    domain=((-0.7, 2.0),),
+    taints=lambda x: bounds(x)[0] <= -1 or growth(x) > 2,
+)
 
 
 def _slope_of_tan(y: Atom, x: Atom) -> Atom:
@@ -123,11 +130,18 @@ def _root_of_one_plus_square(x: Atom) -> Atom:
     return sqrt(add(1, square(x))) if x.dtype.kind == "c" else hypot(constant(1, x), x)
 
 
-# 1 - tanh(x)**2, which has no digits left in the tails.
-sech_squared: Elementwise = Elementwise(
+class SechSquared(Elementwise):
+    """``1 - tanh(x)**2``, written so that there are digits left in the tails."""
+
+    def expression(self, names: Sequence[str], operands: Sequence[Atom]) -> str:
+        text = "reciprocal(square(cosh({0})))" if operands[0].dtype.kind == "c" else self.text
+        return text.format(*names)
+
+
+sech_squared: Elementwise = SechSquared(
     "sech_squared",
     lambda x: np.reciprocal(np.square(np.cosh(x))),
-    "reciprocal(square(cosh({0})))",
+    "sech_squared({0})",
     lambda y, x: mul(-2, mul(tanh(x), y)),
     loops=np.cosh,
     cost=COST + 5,

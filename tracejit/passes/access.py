@@ -1,17 +1,19 @@
-"""Where the entries of a result come from: the index maps through which loops read the operands of an equation.
+"""Where the entries of a result come from: the index maps through which loops read the operands of an
+equation.
 
-Every op is looked at through one of three forms: it reads all operands at its own index (elementwise), it reads one of
-several operands at a computed index under conditions (`Read`), or it must be computed as a whole (reductions, opaque
-ops).  Scheduling and emission know nothing else about ops that move entries.
+Every op is looked at through one of three forms: it reads all operands at its own index (elementwise), it
+reads one of several operands at a computed index under conditions (`Read`), or it must be computed as a whole
+(reductions, opaque ops).  Scheduling and emission know nothing else about ops that move entries.
 
-An index is a tuple of sizes over the loop symbols of `loops`, or `Flat`: the place in C order.  A reshape turns the one
-into the other, so that it costs nothing as long as what it reads is elementwise or in memory.
+An index is a tuple of sizes over the loop symbols of `loops`, or `Flat`: the place in C order.  A reshape
+turns the one into the other, so that it costs nothing as long as what it reads is elementwise or in memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracejit.errors import InternalError
 from tracejit.ir import dims
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim, Poly, Symbol
@@ -105,7 +107,8 @@ def reads(eqn: Eqn, index: Index) -> tuple[Read, ...]:
     op, avals = eqn.op, [a.aval for a in eqn.operands]
     if isinstance(op, Piecewise) and not isinstance(index, Flat):
         return op.reads(index, *avals, **eqn.params)
-    assert isinstance(op, Linear), f"{op.name} is not read at {index}"
+    if not isinstance(op, Linear):
+        raise InternalError(f"No loop form is known for the op {op.name!r}.", where=eqn.source)
     if isinstance(index, Flat):
         assert keeps_order(eqn) or not avals[0].shape, f"{op.name} is not read in C order"
         return (_read(0, index if avals[0].shape else ()),)

@@ -1,20 +1,25 @@
 """Which values get memory: a sweep from the outputs to the inputs.
 
-The rule that replaces a search: a value has memory if something must find it there (an output, an operand of an op that
-loops do not look into, the result of a fold), or if recomputing it would cost more than reading it back.  That is so
+The rule that replaces a search: a value has memory if something must find it there (an output, an operand of
+an op that loops do not look into, the result of a fold), or if recomputing it would cost more than reading it
+back.  That is so
 
-* where it is read through several index maps (a stencil step) or in several passes over memory, and expensive;
-* where it is read in a space with more outer loops than its own (``row`` in ``x + sin(row)``): then even cheap work repeats.
+* where it is read through several index maps (a stencil step) or in several passes over memory, and
+  expensive;
+* where it is read in a space with more outer loops than its own (``row`` in ``x + sin(row)``): then even
+  cheap work repeats.
 
-What a value costs depends on who reads it, hence the direction.  A chain of a hundred stencil steps is cut at each step,
-and its cost stays linear.
+What a value costs depends on who reads it, hence the direction.  A chain of a hundred stencil steps is cut at
+each step, and its cost stays linear.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tracejit.ir.aval import Shape
 from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var
 from tracejit.ops.base import Opaque, Reduction
 from tracejit.ops.elementwise import Elementwise
@@ -42,14 +47,14 @@ SEVERAL_MAPS = 24
 """Total cost of recomputing a value at all places but one, above which it is stored instead."""
 
 SEVERAL_PASSES = 80
-"""The same for passes over memory that read a value at the same index; storing needs memory of full size here."""
+"""The same for passes over memory that read a value at the same index; storing needs full size here."""
 
 MOVED = 1
 """Cost of an equation that is not elementwise: a load."""
 
 
 def demands(tape: Tape, contiguous: set[Var], arrays: set[Var]) -> Demands:
-    """Return what is stored, by two sweeps: the first one cannot know yet what its costs may be counted from."""
+    """Return what is stored, by two sweeps: the first one does not know yet where to count costs from."""
     first = Demands(tape, contiguous, arrays)
     return Demands(tape, contiguous, arrays, frozenset(first.stored))
 
@@ -65,10 +70,10 @@ def _is_whole(eqn: Eqn) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """An entry of a value is read at ``index`` in loops over ``ndim`` axes, in pass number ``level``."""
+    """An entry of a value is read at ``index`` in loops over ``space``, in pass number ``level``."""
 
     index: Index
-    ndim: int
+    space: Shape
     level: int
 
 
@@ -105,7 +110,7 @@ class Demands:
             self._visit(eqn)
 
     def memory(self, var: Var) -> Var:
-        """Return the stored variable that has the entries of ``var``: itself, what it is a view of, or a C copy."""
+        """Return the stored variable that has the entries: itself, what it is a view of, or a C copy."""
         var = self.views.get(var, var)
         return self.copies.get(var, var)
 
@@ -133,7 +138,7 @@ class Demands:
             return
         if atom.shape and atom not in self.arrays:
             self.stored.add(atom)
-        self._ask(atom, _Demand(loops(len(atom.shape)), len(atom.shape), self.level.get(atom, 0)))
+        self._ask(atom, _Demand(loops(len(atom.shape)), atom.shape, self.level.get(atom, 0)))
 
     def _need_in_order(self, atom: Atom) -> None:
         """Ask for ``atom`` in C-contiguous memory."""
@@ -168,7 +173,7 @@ class Demands:
         var = eqn.results[0]
         if var.shape and (var in self.stored or self._worth_storing(var, list(demands))):
             self.stored.add(var)
-            demands = {_Demand(loops(len(var.shape)), len(var.shape), self.level[var]): None}
+            demands = {_Demand(loops(len(var.shape)), var.shape, self.level[var]): None}
         for demand in demands:
             self._pass_on(eqn, demand)
 
@@ -178,13 +183,13 @@ class Demands:
                 self._need_in_order(atom)
             return
         for atom in eqn.operands:
-            ndim = len(atom.shape)
-            self._ask(atom, _Demand(loops(ndim), ndim, self.level[eqn.results[0]] - 1))
+            level = self.level[eqn.results[0]] - 1
+            self._ask(atom, _Demand(loops(len(atom.shape)), atom.shape, level))
 
     def _pass_on(self, eqn: Eqn, demand: _Demand) -> None:
         if is_pointwise(eqn):
             for atom in eqn.operands:
-                self._ask(atom, demand if atom.shape else _Demand((), 0, demand.level))
+                self._ask(atom, demand if atom.shape else _Demand((), (), demand.level))
         elif isinstance(eqn.op, Gather):
             self._pass_on_gather(eqn, demand)
         elif eqn.operands:
@@ -193,7 +198,7 @@ class Demands:
                 if isinstance(read.index, Flat) and atom not in self.in_order:
                     self._need_in_order(atom)
                 else:
-                    self._ask(atom, _Demand(read.index, demand.ndim, demand.level))
+                    self._ask(atom, _Demand(read.index, demand.space, demand.level))
 
     def _pass_on_gather(self, eqn: Eqn, demand: _Demand) -> None:
         """The gathered operand is read at places that nobody knows: anything but a load of it is stored."""
@@ -202,10 +207,10 @@ class Demands:
         if isinstance(x, Var) and self._cost(x, MOVED) > MOVED:
             self._need(x)
         else:
-            self._ask(x, _Demand(loops(len(x.shape)), len(x.shape), demand.level))
+            self._ask(x, _Demand(loops(len(x.shape)), x.shape, demand.level))
         rank = len(indices[0].shape)
         for atom in indices:
-            self._ask(atom, _Demand(demand.index[:rank], demand.ndim, demand.level))
+            self._ask(atom, _Demand(demand.index[:rank], demand.space, demand.level))
 
     def _worth_storing(self, var: Var, demands: list[_Demand]) -> bool:
         maps = len({d.index for d in demands})
@@ -221,7 +226,7 @@ class Demands:
         )
 
     def _cost(self, var: Var, limit: int) -> int:
-        """Return the cost of computing one entry of ``var`` from what is in memory; more than ``limit`` is not told apart."""
+        """Return the cost of one entry of ``var`` from what is in memory; counting stops beyond ``limit``."""
         total, seen, todo = 0, {var}, [var]
         while todo and total <= limit:
             current = todo.pop()
@@ -238,8 +243,8 @@ class Demands:
 
 
 def _repeats(demand: _Demand) -> bool:
-    """Return whether the same entries are read again for each iteration of some loop around the loops they depend on."""
-    symbols = loop_symbols(demand.ndim)
+    """Return whether a loop around those that the entries depend on reads the same entries again."""
+    symbols = loop_symbols(len(demand.space))
     used = index_symbols(demand.index)
-    inside = [d for d, s in enumerate(symbols) if s in used]
-    return bool(inside) and len(inside) < inside[-1] + 1
+    reads = [s in used for s, extent in zip(symbols, demand.space, strict=True) if extent != 1]
+    return any(around < inside for around, inside in itertools.combinations(reads, 2))

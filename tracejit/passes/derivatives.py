@@ -17,9 +17,10 @@ from tracejit.frontend.arguments import Call, Group
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.frontend.trace import Static, Traced, ZeroD
 from tracejit.ir.aval import Aval, Shape
+from tracejit.ir.source import Source, here
 from tracejit.ir.tape import Atom, Tape, current
 from tracejit.ops.base import Maybe
-from tracejit.ops.broadcasting import convert, full, shape_text
+from tracejit.ops.broadcasting import convert, full, operands_text, shape_text
 from tracejit.ops.elementwise import add
 from tracejit.passes.jvp import jvp
 from tracejit.passes.pointwise import mixing_equation
@@ -34,6 +35,7 @@ __all__ = [
     "forward",
     "gradient",
     "identity",
+    "last_line",
     "leaves_of",
     "pulled_back",
     "second_order",
@@ -94,7 +96,10 @@ def _split_aux(traced: Traced, leaves: list[Any], has_aux: bool) -> tuple[TreeDe
     tree = traced.out_tree
     if tree.cls is not tuple or len(tree.children) != 2:
         raise StructureError(
-            "With has_aux=True the function must return a pair `(value, auxiliary)`.", detail=f"It returned {tree}."
+            "With has_aux=True the function must return a pair `(value, auxiliary)`.",
+            where=last_line(traced.tape),
+            detail="It returns one value." if tree.cls is None else f"It returns {tree}.",
+            hint="Return the pair, or leave `has_aux` out.",
         )
     return tree.children[0], (leaves[tree.children[0].size :], tree.children[1])
 
@@ -104,19 +109,23 @@ def _scalar_output(traced: Traced, call: Call, leaves: Sequence[Any], tree: Tree
     if tree.cls is not None:
         raise NonScalarOutputError(
             f"grad needs a function that returns one real scalar, but this one returns {tree}.",
+            where=last_line(traced.tape),
             hint="Return one of the values, or use `has_aux=True` for a pair `(value, auxiliary)`, or `tj.jacobian`.",
         )
     value = leaves[0]
     if isinstance(value, Static):
         raise NonNumericError(
             f"grad needs a function that returns one real scalar, but this one returns {value.value!r}.",
-            hint="Is a `return` missing?" if value.value is None else "",
+            where=last_line(traced.tape),
+            hint="Is a `return` missing?" if value.value is None else "Return a number.",
         )
     atom: Atom = value
     if atom.aval.size != 1:
         pointwise = mixing_equation(traced.tape, call.wrt, traced.outputs[0]) is None
         raise NonScalarOutputError(
             f"grad needs a function that returns one real scalar, but the output has shape {shape_text(atom.shape)}.",
+            where=last_line(traced.tape),
+            detail=_differentiated(traced.tape, call),
             hint="The function is pointwise (each output entry depends on the same entry of the inputs): use "
             '`tj.elementwise_grad(f)` or `tj.jacobian(f, structure="pointwise")` for the derivative at each point, '
             "or `.sum()` for the gradient of the total."
@@ -126,9 +135,20 @@ def _scalar_output(traced: Traced, call: Call, leaves: Sequence[Any], tree: Tree
     if atom.dtype.kind == "c":
         raise NonScalarOutputError(
             f"grad needs a real output, but the output is complex ({atom.dtype}).",
+            where=last_line(traced.tape),
+            detail=_differentiated(traced.tape, call),
             hint="Return `np.real(z)`, `np.imag(z)` or `np.abs(z)**2`, or use `tj.jacobian`.",
         )
     return convert(atom, dtype=np.float64) if not atom.aval.inexact else atom
+
+
+def last_line(tape: Tape) -> Source | None:
+    """Return where the traced function computed last, near its ``return``; if it computes nothing, the call."""
+    return next((eqn.source for eqn in reversed(tape.eqns) if eqn.source is not None), here())
+
+
+def _differentiated(tape: Tape, call: Call) -> str:
+    return f"differentiated: {operands_text([tape.inputs[n] for n in call.wrt])}"
 
 
 def fill_gradients(call: Call, tape: Tape, gradients: Sequence[Maybe], disconnected: str) -> Built:
@@ -142,17 +162,22 @@ def fill_gradients(call: Call, tape: Tape, gradients: Sequence[Maybe], disconnec
                 continue
             found = by_leaf[number]
             if found is None:
-                _report_disconnected(group, disconnected)
+                _report_disconnected(group, disconnected, tape)
             atom = zeros_for(tape.inputs[number].aval) if found is None else found
             leaves.append(ZeroD(atom) if number in call.zero_d else atom)
     trees = [g.tree for g in call.groups]
     return leaves, (trees[0] if call.single else tuple_tree(trees))
 
 
-def _report_disconnected(group: Group, disconnected: str) -> None:
+def _report_disconnected(group: Group, disconnected: str, tape: Tape) -> None:
     message = f"The output does not depend on argument {group.name!r}: its gradient is zero."
     if disconnected == "raise":
-        raise DisconnectedError(message, hint='Pass `disconnected="zero"` to get zeros.')
+        raise DisconnectedError(
+            message,
+            where=last_line(tape),
+            hint="Integer and boolean results, `arg*` functions and rounding have no derivative; "
+            'pass `disconnected="zero"` to get zeros.',
+        )
     if disconnected == "warn":
         warn_user(message)
 
@@ -191,19 +216,28 @@ def directional(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
     return [*values, *moved], tuple_tree([traced.out_tree, traced.out_tree])
 
 
+_LIKE_THE_ARGUMENT = "The vector stands for a change of the argument, so it has its structure and its shapes."
+
+
 def second_order(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
     """Derivative of the traced gradient along the vector that was passed behind the arguments."""
     primal, vector = call.groups
     tangents: list[Maybe] = [None] * len(atoms)
     if primal.tree != vector.tree:
-        raise StructureError(f"The vector has structure {vector.tree}, but {primal.tree} is needed.")
+        raise StructureError(
+            f"The vector has structure {vector.tree}, but {primal.tree} is needed, that of {primal.name!r}.",
+            where=here(),
+            hint=_LIKE_THE_ARGUMENT,
+        )
     for number, along in zip(primal.leaves, vector.leaves, strict=True):
         if number is None or along is None:
             continue
         if not same_shape(atoms[number].shape, atoms[along].shape):
             raise StructureError(
                 f"The vector has shape {shape_text(atoms[along].shape)}, but shape "
-                f"{shape_text(atoms[number].shape)} is needed, that of {primal.name!r}."
+                f"{shape_text(atoms[number].shape)} is needed, that of {primal.name!r}.",
+                where=here(),
+                hint=_LIKE_THE_ARGUMENT,
             )
         tangents[number] = convert(atoms[along], dtype=atoms[number].dtype)
     return forward(traced, atoms, tangents)[1], traced.out_tree

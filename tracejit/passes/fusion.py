@@ -1,8 +1,9 @@
 """Fusion: tape -> schedule of loop nests.
 
-`Demands` says which values have memory.  `_Placement` then sweeps forward and puts every root (a store, a fold, a scatter)
-into the first nest over the same space that comes after everything the root needs; what has no memory is recomputed in
-each nest that reads it.  So the value and all gradients of an elementwise function with a full reduction share one nest.
+`Demands` says which values have memory.  `_Placement` then sweeps forward and puts every root (a store, a
+fold, a scatter) into the first nest over the same space that comes after everything the root needs; what has
+no memory is recomputed in each nest that reads it.  So the value and all gradients of an elementwise function
+with a full reduction share one nest.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from tracejit.errors import InternalError
 from tracejit.ir.aval import Shape
+from tracejit.ir.dims import Dim, prod
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.base import Opaque, Reduction
 from tracejit.ops.indexing import Gather
@@ -58,7 +60,7 @@ class _Placement:
         self.steps: list[Nest | Call] = []
         self._nests: dict[Shape, list[int]] = {}
         self._known: dict[Atom, _Known] = {}
-        self._checks: dict[tuple[Atom, object], int] = {}
+        self._checks: dict[tuple[Atom, Dim], int] = {}
 
     def schedule(self) -> Schedule:
         for original, copy in self.demands.copies.items():
@@ -124,7 +126,7 @@ class _Placement:
 
     def _place_scatter(self, eqn: Eqn) -> None:
         """First the result is a copy of ``x``, then ``v`` is written to it."""
-        x, v, *_ = eqn.operands
+        x = eqn.operands[0]
         (result,) = eqn.results
         self._store(result, x, eqn, self._when(x))
         copied = self._known[result].at
@@ -133,7 +135,7 @@ class _Placement:
         self._known[result] = _Known(after=self._put(Scatter(eqn), known))
 
     def _check_indices(self, eqn: Eqn, first: int) -> int:
-        """Check the index operands before anything is read or written with them; return the last step that does."""
+        """Check index operands before anything is read or written with them; return the last such step."""
         last = -1
         extents = [eqn.operands[0].shape[axis] for axis in eqn.params["axes"]]
         for number, extent in enumerate(extents, first):
@@ -145,10 +147,16 @@ class _Placement:
             last = max(last, self._checks[atom, extent])
         return last
 
-    def _is_own_index(self, atom: Atom, extent: object) -> bool:
+    def _is_own_index(self, atom: Atom, extent: Dim) -> bool:
         """Return whether ``atom`` counts along an axis of the same extent, which needs no check."""
         eqn = self.demands.defs.get(atom) if isinstance(atom, Var) else None
-        return eqn is not None and isinstance(eqn.op, Iota) and atom.shape[eqn.params["axis"]] == extent
+        if eqn is not None and isinstance(eqn.op, ArgReduction):
+            return prod(tuple(eqn.operands[0].shape[a] for a in eqn.params["axes"])) == extent
+        return (
+            eqn is not None
+            and isinstance(eqn.op, Iota)
+            and eqn.results[0].shape[eqn.params["axis"]] == extent
+        )
 
     def _put(self, root: Root, known: _Known) -> int:
         """Put ``root`` into the first nest over its space that comes late enough; return its position."""
@@ -167,7 +175,7 @@ class _Placement:
         return position
 
     def _outputs(self) -> tuple[Var | None, ...]:
-        """Return per output its memory: the first output of a computed value is that value, all others are copies."""
+        """Return per output its memory: the first use of a computed value is itself, others are copies."""
         taken: set[Var] = set()
         targets: list[Var | None] = []
         for atom in self.tape.outputs:

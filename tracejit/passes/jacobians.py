@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.errors import NonNumericError, NonScalarOutputError, PointwiseError, TooLargeError, UnsupportedError
+from tracejit.errors import (
+    BroadcastError,
+    NonNumericError,
+    NonScalarOutputError,
+    PointwiseError,
+    TooLargeError,
+    UnsupportedError,
+)
 from tracejit.frontend.arguments import Call, Group
 from tracejit.frontend.pytree import TreeDef
 from tracejit.frontend.trace import Static, Traced
@@ -20,13 +27,12 @@ from tracejit.ir.aval import Aval
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Builder, Eqn, Tape, current
 from tracejit.ops.base import Maybe
-from tracejit.ops.broadcasting import broadcast, convert, full, lead, reduce_sum, shape_text
+from tracejit.ops.broadcasting import broadcast, convert, full, lead, operands_text
 from tracejit.ops.elementwise import add, mul
 from tracejit.ops.linear import iota, reshape, transpose
 from tracejit.ops.logic import equal
 from tracejit.ops.reduction import size_of
-from tracejit.passes.derivatives import Built, forward, leaves_of, tuple_tree, zeros_for
-from tracejit.passes.jvp import jvp
+from tracejit.passes.derivatives import Built, forward, last_line, leaves_of, tuple_tree, zeros_for
 from tracejit.passes.pointwise import mixing_equation
 from tracejit.passes.transpose import vjp
 from tracejit.passes.vmap import vmap
@@ -74,14 +80,11 @@ def _prove(traced: Traced, wrt: Sequence[int], group: Group) -> None:
         mixing = mixing_equation(traced.tape, wrt, output)
         if mixing is None:
             continue
-        equation = isinstance(mixing, Eqn)
         raise PointwiseError(
             f"The function is not pointwise in {group.name!r}: "
             + (f"`{mixing.op.name}` mixes points." if isinstance(mixing, Eqn) else f"{mixing}."),
             where=mixing.source if isinstance(mixing, Eqn) else None,
-            detail=f"operand shapes: {', '.join(shape_text(a.shape) for a in mixing.operands)}"
-            if isinstance(mixing, Eqn) and equation
-            else "",
+            detail=operands_text(mixing.operands) if isinstance(mixing, Eqn) else "",
             hint="Use `tj.jacobian(f)` for all pairs of output and input points, or `tj.grad` of a scalar.",
         )
 
@@ -120,11 +123,16 @@ def _numeric_outputs(traced: Traced, holomorphic: bool) -> list[Aval]:
     avals = []
     for number in traced.outputs:
         if isinstance(number, Static):
-            raise NonNumericError(f"jacobian needs numeric outputs, but the function returns {number.value!r}.")
+            raise NonNumericError(
+                f"jacobian needs numeric outputs, but the function returns {number.value!r}.",
+                where=last_line(traced.tape),
+                hint="Is a `return` missing?" if number.value is None else "Return numbers and arrays only.",
+            )
         aval = traced.tape.outputs[number].aval
         if aval.dtype.kind == "c" and not holomorphic:
             raise NonScalarOutputError(
-                "jacobian needs a real output, but the output is complex.",
+                f"jacobian needs a real output, but the output is complex ({aval.dtype}).",
+                where=last_line(traced.tape),
                 hint="Return real and imaginary part, or pass `holomorphic=True` if the function is complex differentiable.",
             )
         avals.append(aval if aval.inexact else aval.with_dtype(np.dtype(float)))
@@ -231,7 +239,11 @@ def batched(traced: Traced, call: Call, atoms: Sequence[Atom], *, in_axes: Any, 
     sizes = [a.shape[0] for a, flag in zip(moved, flags, strict=True) if flag]
     for other in sizes[1:]:
         if other != sizes[0] and not current().decide("==", other - sizes[0]):
-            raise ValueError(f"vmap over axes of different lengths: {sizes[0]} and {other}.")
+            raise BroadcastError(
+                f"vmap over axes of different lengths: {dims.hint(sizes[0])} and {dims.hint(other)}.",
+                detail=operands_text(atoms),
+                hint="Choose axes of one length with `in_axes`; None keeps an argument as it is.",
+            )
     results, lifted = vmap(traced.tape, moved, flags, sizes[0])
     outputs = [move_axis(lead(r, sizes[0], f), 0, out_axes) for r, f in zip(results, lifted, strict=True)]
     return leaves_of(traced, outputs), traced.out_tree

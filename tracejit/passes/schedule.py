@@ -1,8 +1,8 @@
 """The schedule: what a tape becomes before it is written as loops.
 
-A schedule is a list of steps.  A `Nest` visits a space of indices once and does for each index what its roots say: store
-a value, fold it, scatter it.  A `Call` runs an op that loops do not look into.  Everything that is not a root has no
-memory; it is recomputed where it is read.
+A schedule is a list of steps.  A `Nest` visits a space of indices once and does for each index what its roots
+say: store a value, fold it, scatter it.  A `Call` runs an op that loops do not look into.  Everything that is
+not a root has no memory; it is recomputed where it is read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tracejit.ir.aval import Shape
+from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 
 __all__ = ["Call", "Check", "Fold", "Nest", "Root", "Scatter", "Schedule", "Store"]
@@ -61,6 +62,17 @@ class Check:
     @property
     def space(self) -> Shape:
         return self.eqn.operands[self.operand].shape
+
+    @property
+    def axis(self) -> int:
+        """The axis that the operand selects from; index operands are the last ones, one per axis."""
+        axes = self.eqn.params["axes"]
+        axis: int = axes[self.operand - len(self.eqn.operands) + len(axes)]
+        return axis
+
+    @property
+    def extent(self) -> Dim:
+        return self.eqn.operands[0].shape[self.axis]
 
 
 Root = Store | Fold | Scatter | Check

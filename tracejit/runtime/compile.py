@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, Literal
 
 import numpy as np
@@ -100,10 +101,12 @@ def compile_function(
     signature: tuple[ArgSpec, ...],
     *,
     extra_namespace: Mapping[str, object] | None = None,
+    content: str | None = None,
 ) -> CompiledFunction:
     """Compile the function ``name`` of ``source`` for one signature; the same again costs a look-up.
 
-    The source finds ``np``, ``math``, all of ``codegen.vector_math.NAMESPACE``, and ``extra_namespace``.
+    The source finds ``np``, ``math``, all of ``codegen.vector_math.NAMESPACE``, and ``extra_namespace``.  Two sources
+    are the same if their ``content`` is: the source by default, or what is left of it without comments.
 
     Raises
     ------
@@ -112,7 +115,7 @@ def compile_function(
     """
     extra = dict(extra_namespace or {})
     identities = sorted((key, id(value)) for key, value in extra.items())
-    key = content_key(source, name, *signature, identities)
+    key = content_key(content or source, name, *signature, identities)
     found = _compiled.get(key)
     if found is None:
         with _lock:
@@ -126,11 +129,25 @@ _inlined: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def compile_plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a plain function for use in generated sources; its loops are compiled with theirs."""
+    """Return a plain function for use in generated sources; its loops are compiled with theirs.
+
+    Plain functions that it calls are compiled too; one that has the name of an intrinsic becomes that.
+    """
     with _lock:
         if function not in _inlined:
-            _inlined[function] = _numba().njit(error_model="numpy", nogil=True)(function)
+            _inlined[function] = _numba().njit(error_model="numpy", nogil=True)(_with_helpers(function))
         return _inlined[function]
+
+
+def _with_helpers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` with its global functions replaced by compiled ones."""
+    code, outer = function.__code__, function.__globals__
+    called = [name for name in code.co_names if isinstance(outer.get(name), FunctionType)]
+    if not called:
+        return function
+    intrinsics = _namespace()
+    helpers = {name: intrinsics.get(name) or compile_plain(outer[name]) for name in called}
+    return FunctionType(code, {**outer, **helpers}, function.__name__, function.__defaults__)
 
 
 def _compile(

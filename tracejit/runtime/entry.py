@@ -67,7 +67,7 @@ class Entry:
     arrays : tuple of bool
         Per result leaf, whether a result without axes is a 0-d array (as the argument was) and not a scalar.
     written : tuple of (int, int)
-        Argument leaves to write back: (input number, tape output number).
+        Arguments and captured arrays to write back: (input number, tape output number).
     layouts : tuple of str
     compile : callable
         Makes the compiled form; called at the first compiled run.
@@ -85,12 +85,16 @@ class Entry:
     _compiled: tuple[Program, CompiledFunction] | None = None
     _sizes: dict[tuple[tuple[int, ...], ...], Sizes | None] = field(default_factory=dict)
 
-    def gather(self, leaves: Sequence[Any]) -> tuple[list[Any], Sizes] | None:
-        """Return all inputs (captured ones read anew) and the sizes, or None if this entry does not fit."""
+    def gather(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], Sizes] | None:
+        """Return all inputs as given (captured ones read anew) and as compiled code takes them, and the sizes.
+
+        None if this entry does not fit.
+        """
         captured = self.reads.current()
         if captured is None:
             return None
-        values = [native(value) for value in (*leaves, *captured)]
+        given = [*leaves, *captured]
+        values = [native(value) for value in given]
         for number in range(len(leaves), len(values)):
             if not _same_kind(values[number], self.tape.inputs[number].aval, self.layouts[number]):
                 return None
@@ -98,7 +102,7 @@ class Entry:
         if shapes not in self._sizes:
             self._sizes[shapes] = self._match(shapes)
         sizes = self._sizes[shapes]
-        return None if sizes is None else (values, sizes)
+        return None if sizes is None else (given, values, sizes)
 
     def _match(self, shapes: Sequence[tuple[int, ...]]) -> Sizes | None:
         """Return the extents of the size symbols, or None if the shapes break what the trace relied on."""
@@ -138,7 +142,7 @@ class Entry:
             for output in program.outputs
             if output.kind == "array"
         ]
-        inputs = [v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in (*values, *self._consts())]
+        inputs = [v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in (*values, *self.consts())]
         try:
             scalars = compiled.function(*inputs, *arrays)
         except IndexError:
@@ -147,10 +151,12 @@ class Entry:
         count = len(program.outputs) - len(arrays)
         self._check(scalars[count:])
         return [
-            arrays[o.position] if o.kind == "array" else o.dtype.type(scalars[o.position]) for o in program.outputs
+            arrays[o.position] if o.kind == "array" else o.dtype.type(scalars[o.position])
+            for o in program.outputs
         ]
 
-    def _consts(self) -> list[Any]:
+    def consts(self) -> list[Any]:
+        """Return the arrays that compiled code takes behind the inputs."""
         return [native(array) for _, array in self.tape.consts]
 
     def interpret(self, values: Sequence[Any], sizes: Sizes) -> list[Any]:
@@ -177,10 +183,10 @@ class Entry:
                 return False
         return True
 
-    def finish(self, outputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        """Return the user's result: leaves in their dtypes, scalars as scalars, arguments written back."""
+    def finish(self, outputs: Sequence[Any], given: Sequence[Any]) -> Any:
+        """Return the user's result: leaves in their dtypes, scalars as scalars, inputs written back."""
         for number, output in self.written:
-            leaves[number][...] = outputs[output]
+            given[number][...] = outputs[output]
         made: list[Any] = []
         for leaf, as_array in zip(self.outputs, self.arrays, strict=True):
             if isinstance(leaf, Static):

@@ -62,6 +62,15 @@ def _expit(context: Any, b: Any, signature: Any, values: Any) -> Any:
     return b.fdiv(numerator, b.fadd(one, small))
 
 
+def _sech_squared(context: Any, b: Any, signature: Any, values: Any) -> Any:
+    """``4*e/(1 + e)**2`` with ``e = exp(-2*abs(x))``: no overflow, and all digits in the tails."""
+    (x,) = values
+    half = b.fneg(llvm_call(b, "fabs", x))
+    small = c_call(b, context, "exp", b.fadd(half, half))
+    root = b.fadd(constant(x, 1.0), small)
+    return b.fdiv(b.fmul(constant(x, 4.0), small), b.fmul(root, root))
+
+
 @intrinsic
 def ldexp(typing, x, n):  # type: ignore[no-untyped-def]
     """``x * 2**n``, rounded once."""
@@ -127,6 +136,7 @@ NAMES: dict[str, Any] = {
     "frexp_exponent": unary(Kinds(on_values(_exponent), returns=lambda kind: types.int32)),
     "modf_fraction": unary(Kinds(on_values(_fraction))),
     "expit": unary(Kinds(_expit)),
+    "sech_squared": unary(Kinds(_sech_squared)),
     "ldexp": ldexp,
     "left_shift": binary(Kinds(on_values(_left_shift), on_values(_left_shift))),
     "right_shift": binary(Kinds(_right_shift, _right_shift)),

@@ -1,0 +1,55 @@
+"""LAPACK and BLAS, as kernels call them: ``fortran("getrf", (n, n, a, n, pivots, info))``.
+
+Every argument is an array, since Fortran takes everything by reference; the routine's first letter follows
+from the dtype of the first array of floats.  The functions are those that scipy carries for Cython.  Here is
+what plain Python runs; compiled kernels find a direct call under the same name
+(``codegen/intrinsics/fortran.py``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LETTERS", "PREFIX", "address", "fortran", "integer", "letter"]
+
+LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+"""Character of NumPy's dtype -> first letter of the routine."""
+
+PREFIX = "tjf_"
+"""What the names of the routines are bound under in compiled code."""
+
+_MODULES = ("scipy.linalg.cython_lapack", "scipy.linalg.cython_blas")
+
+
+@functools.cache
+def address(name: str) -> int:
+    """Return the address of a routine such as ``dgetrf``."""
+    tables = (importlib.import_module(m).__pyx_capi__ for m in _MODULES)
+    capsule = next(table[name] for table in tables if name in table)
+    named, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    named.restype, named.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    result: int = pointer(capsule, named(capsule))
+    return result
+
+
+def fortran(routine: str, arguments: tuple[Any, ...]) -> None:
+    """Call ``routine`` on the memory of C-contiguous arrays."""
+    first = next(LETTERS[a.dtype.char] for a in arguments if a.dtype.char in LETTERS)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arguments))(address(first + routine))
+    call(*(a.ctypes.data for a in arguments))
+
+
+def integer(value: int) -> Any:
+    """Return an integer argument."""
+    return np.full(1, value, np.int32)
+
+
+def letter(code: int) -> Any:
+    """Return a character argument, from its code."""
+    return np.full(1, code, np.uint8)
