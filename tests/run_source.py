@@ -45,6 +45,8 @@ PYTHON: dict[str, Any] = {
     "max_accumulate": np.maximum,
     "min_accumulate": np.minimum,
     **{name: getattr(np, name) for name in dir(np) if isinstance(getattr(np, name), np.ufunc)},
+    "stop_if_interrupted": lambda: None,
+    "nanoseconds": lambda: 0,
     "absorb_mul": REGISTRY["absorb_mul"].impl,
 }
 

@@ -16,22 +16,20 @@ import numpy as np
 
 from tracejit.codegen.context import Context
 from tracejit.codegen.entry import entry_source
-from tracejit.codegen.loopnest import NestWriter
 from tracejit.codegen.nodes import Buffer, Memory
-from tracejit.codegen.text import Names, indented, literal, numeric, size_text
-from tracejit.errors import InternalError
+from tracejit.codegen.regions import region_lines
+from tracejit.codegen.steps import Functions, StepWriter, first_version
+from tracejit.codegen.text import Names, indented, numeric
 from tracejit.ir.aval import Shape
-from tracejit.ir.dims import Poly
-from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var, input_symbols
-from tracejit.ops.base import Opaque
+from tracejit.ir.tape import Tape, bodies, input_symbols
 from tracejit.passes.access import loop_symbols
 from tracejit.passes.fusion import fuse
-from tracejit.passes.schedule import Call, Check, Fold, Nest, Schedule, Store
+from tracejit.passes.schedule import Schedule
 
 __all__ = ["Argument", "Output", "Program", "lower"]
 
 _RESERVED = """np math range min max load store distinct where add_reassoc mul_reassoc place True False None
-complex kernel ValueError IndexError"""
+complex kernel pass break stop_if_interrupted nanoseconds ValueError IndexError"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +145,14 @@ class _Kernel:
         self.inputs = tuple(self._arguments(names, layouts))
         sizes = {s: names.unique(s.name) for s in input_symbols(self.tape)}
         self.context = Context(names, sizes, Memory({}, schedule.views, schedule.defs), len(schedule.steps))
-        self.functions: dict[str, Callable[..., Any]] = {}
-        self._function_names: dict[Callable[..., Any], str] = {}
+        self.functions = Functions(names)
         self._add_inputs()
         self.outputs, self._arrays = self._add_outputs()
 
     def program(self) -> Program:
         """Return the finished text with its description."""
-        body = [line for lines in self._steps() for line in lines]
+        writer = StepWriter(self.context, self.schedule, self.functions, region_lines)
+        body = writer.lines(self._returned)
         parameters = ", ".join([*(a.name for a in self.inputs), *self._arrays])
         head = [f"def {self.name}({parameters}):", *indented(self._docstring())]
         sizes = [f"{self.context.sizes[s]} = {self._extent(*p)}" for s, p in input_symbols(self.tape).items()]
@@ -168,7 +166,7 @@ class _Kernel:
             self.inputs,
             self.outputs,
             len(self.tape.guards),
-            self.functions,
+            self.functions.named,
             self.schedule,
         )
 
@@ -205,8 +203,14 @@ class _Kernel:
             array = self.context.names.numbered("out")
             arrays.append(array)
             handle = self.context.distinct(array)
-            self.context.memory.buffers[target] = Buffer(array, handle, target.shape, target.dtype, True)
+            first = first_version(self.schedule, target)
+            self.context.memory.buffers[first] = Buffer(array, handle, target.shape, target.dtype, True)
         return tuple(outputs), arrays
+
+    def _returned(self) -> list[str]:
+        values = [self.context.scalar(a) for a in self.tape.outputs if not a.shape]
+        values += [self.context.scalar(g.var) for g in self.tape.guards]
+        return [f"return ({', '.join(values)}{',' if len(values) == 1 else ''})"]
 
     def _extent(self, number: int, axis: int) -> str:
         return f"{self.inputs[number].name}.shape[{axis}]"
@@ -219,79 +223,6 @@ class _Kernel:
             return []
         return ['"""Computes', "", *text, *(["..."] if len(shown) > 20 else []), '"""']
 
-    # --- steps ---
-
-    def _steps(self) -> list[list[str]]:
-        """Return the lines of each step, then those that compute the scalars and return."""
-        written: list[list[str]] = []
-        for number, step in enumerate(self.schedule.steps):
-            self.context.step = number
-            self._allocate(step)
-            lines = self._nest(step) if isinstance(step, Nest) else self._call(step.eqn)
-            written.append([*self.context.take_pending(), *lines])
-        self.context.step = len(written)
-        returned = [self._scalar(a) for a in self.tape.outputs if not a.shape]
-        returned += [self._scalar(g.var) for g in self.tape.guards]
-        comma = "," if len(returned) == 1 else ""
-        written.append([*self.context.take_pending(), f"return ({', '.join(returned)}{comma})"])
-        for buffer, last in self.context.used.items():
-            # A handle does not keep its array; this use of the array does.
-            place = len(written[last]) - (last == len(written) - 1)
-            written[last].insert(place, f"{buffer.array}.size  # {buffer.array} is needed until here")
-        return written
-
-    def _scalar(self, atom: Atom) -> str:
-        if isinstance(atom, Lit):
-            return literal(atom.value, atom.dtype)
-        node = self.context.scalars.value(atom, ())
-        self.context.flush()
-        return node.name
-
-    def _allocate(self, step: Nest | Call) -> None:
-        for var in _written(step):
-            if var in self.schedule.stored and var not in self.context.memory.buffers:
-                wish = var.name or self.context.names.numbered("array")
-                self.context.memory.buffers[var] = self.context.temporary(wish, var.shape, var.dtype)
-
-    def _nest(self, nest: Nest) -> list[str]:
-        lines = NestWriter(self.context, nest).lines()
-        return [*_comments(nest), *lines]
-
-    def _call(self, eqn: Eqn) -> list[str]:
-        op = eqn.op
-        if not isinstance(op, Opaque):
-            raise InternalError(f"No loop form is known for the op {op.name!r}.")
-        function, values = op.kernel(*(a.aval for a in eqn.operands), **eqn.params)
-        if function not in self._function_names:
-            name = self.context.names.unique(op.name)
-            self._function_names[function] = name
-            self.functions[name] = function
-        arrays = [self._array(a) for a in (*eqn.operands, *eqn.results)]
-        sizes = [self._parameter(v) for v in values]
-        where = [f"# {eqn.source.short}"] if eqn.source else []
-        return [*where, f"{self._function_names[function]}({', '.join([*arrays, *sizes])})"]
-
-    def _array(self, atom: Atom) -> str:
-        """Return the text of an operand in C-contiguous memory."""
-        if isinstance(atom, Lit) or (not atom.shape and atom not in self.context.memory.buffers):
-            buffer = self.context.temporary(self.context.names.numbered("array"), (), atom.dtype)
-            value = self._scalar(atom)
-            self.context.pending.append(f"store({buffer.name}, {value})")
-            return buffer.array
-        memory = self.schedule.views.get(atom, atom)
-        buffer = self.context.memory.buffers[memory]
-        if buffer in self.context.used:
-            self.context.used[buffer] = self.context.step
-        if buffer.shape == atom.shape:
-            return buffer.array
-        extents = ", ".join(size_text(d, self.context.sizes) for d in atom.shape)
-        return f"{buffer.array}.reshape(({extents},))"
-
-    def _parameter(self, value: Any) -> str:
-        if isinstance(value, Poly):
-            return size_text(value, self.context.sizes)
-        return literal(value, np.asarray(value).dtype)
-
 
 def _is_comment(line: str) -> bool:
     return line.lstrip().startswith("#")
@@ -301,26 +232,5 @@ def _called(tape: Tape) -> set[str]:
     """Return the names that the texts of the ops may call."""
     texts = [str(v) for e in tape.eqns for v in vars(e.op).values() if isinstance(v, str)]
     texts += [e.op.combine for e in tape.eqns if hasattr(e.op, "combine")]
-    return {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
-
-
-def _written(step: Nest | Call) -> list[Var]:
-    """Return the variables whose memory is first written in ``step``."""
-    if isinstance(step, Call):
-        return list(step.eqn.results)
-    found = []
-    for root in step.roots:
-        if isinstance(root, Store):
-            found.append(root.target)
-        elif isinstance(root, Fold):
-            found.extend(root.eqn.results)
-    return found
-
-
-def _comments(nest: Nest) -> list[str]:
-    """Return comments that name the source lines of what the nest computes."""
-    sources = {}
-    for root in nest.roots:
-        if not isinstance(root, Check) and root.eqn is not None and root.eqn.source is not None:
-            sources[root.eqn.source.short] = root.eqn.source.text
-    return [f"# {short}: {text}" if text else f"# {short}" for short, text in list(sources.items())[:3]]
+    names = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
+    return names.union(*(_called(body) for eqn in tape.eqns for body in bodies(eqn)))

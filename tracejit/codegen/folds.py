@@ -128,7 +128,7 @@ class Accumulator:
 
 
 def _filled(buffer: Buffer, value: str) -> list[str]:
-    size = " * ".join(f"{buffer.array}.shape[{axis}]" for axis in range(len(buffer.shape)))
+    size = buffer.entries or " * ".join(f"{buffer.array}.shape[{axis}]" for axis in range(len(buffer.shape)))
     return [f"for place in range({size}):", f"    store({buffer.name}, {value}, place)"]
 
 

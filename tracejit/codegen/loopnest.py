@@ -12,17 +12,18 @@ from collections.abc import Iterable, Mapping
 from tracejit.codegen.context import Context
 from tracejit.codegen.folds import Accumulator, ArgAccumulator, Cascade, block_loop
 from tracejit.codegen.nodes import Evaluator, Node
-from tracejit.codegen.ranges import Bounds, Ranges
 from tracejit.codegen.space import Access, Space
-from tracejit.codegen.text import indented, size_text
+from tracejit.codegen.text import dtype_text, indented, needs_cast, size_text
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim, Symbol
 from tracejit.ir.tape import Eqn
 from tracejit.ops.base import Reduction
 from tracejit.ops.indexing import ScatterAdd
+from tracejit.ops.joining import SliceAdd
 from tracejit.ops.reduction import ArgReduction
 from tracejit.passes.access import flat_offset, index_symbols, loop_symbols, loops
-from tracejit.passes.schedule import Check, Fold, Nest, Root, Scatter, Store
+from tracejit.passes.ranges import Bounds, Ranges
+from tracejit.passes.schedule import Check, Fold, Nest, Pin, Root, Scatter, Store, Update
 
 __all__ = ["NestWriter"]
 
@@ -67,6 +68,10 @@ class NestWriter:
             return (evaluator.value(root.eqn.operands[0], index),)
         if isinstance(root, Check):
             return (evaluator.value(root.eqn.operands[root.operand], index),)
+        if isinstance(root, Pin):
+            return (evaluator.value(root.eqn.results[0], ()),)
+        if isinstance(root, Update):
+            return (evaluator.value(root.eqn.operands[1], index),)
         place = evaluator.address(root.eqn, index)
         derived = [evaluator.derived[s] for p in place for s in dims.symbols(p) if s in evaluator.derived]
         return (evaluator.value(root.eqn.operands[1], index), *derived)
@@ -101,6 +106,9 @@ class NestWriter:
         for root in self.nest.roots:
             if isinstance(root, Store):
                 found.append(_access(flat_offset(self.index, root.target.shape), constants, 2))
+            elif isinstance(root, Update):
+                offset = flat_offset(root.place(self.index), root.eqn.operands[0].shape)
+                found.append(_access(offset, constants, 2))
             elif isinstance(root, Fold):
                 axes = root.eqn.params["axes"]
                 kept = tuple(i for a, i in enumerate(self.index) if a not in axes)
@@ -240,6 +248,14 @@ class NestWriter:
             buffer = self.context.memory.buffers[root.target]
             place = self.context.place(buffer, self.index, known, moved, self.space.merged)
             return [f"store({', '.join([buffer.name, value, *place])})"]
+        if isinstance(root, Pin):
+            return []
+        if isinstance(root, Update):
+            buffer = self.context.memory.buffers[root.eqn.results[0]]
+            place = self.context.place(buffer, root.place(self.index), known, moved, self.space.merged)
+            if isinstance(root.eqn.op, SliceAdd):
+                value = _increased(root.eqn, f"load({', '.join([buffer.name, *place])})", value)
+            return [f"store({', '.join([buffer.name, value, *place])})"]
         if isinstance(root, Fold):
             count = size_text(dims.substitute(self._fold_count(root), moved), known)
             return self.accumulators[root].added(value, count)
@@ -250,7 +266,7 @@ class NestWriter:
         index = evaluator.address(root.eqn, tuple(dims.substitute(i, constants) for i in self.index))
         place_text = ", ".join(self.context.place(buffer, index, known, moved, False))
         if isinstance(root.eqn.op, ScatterAdd):
-            value = f"load({buffer.name}, {place_text}) + {value}"
+            value = _increased(root.eqn, f"load({buffer.name}, {place_text})", value)
         return [f"store({buffer.name}, {value}, {place_text})"]
 
     def _after(self) -> list[str]:
@@ -263,6 +279,11 @@ class NestWriter:
             if accumulator.buffer is None:
                 self.context.scalars.define(accumulator.eqn.results[0], accumulator.local)
         return text
+
+
+def _increased(eqn: Eqn, old: str, value: str) -> str:
+    dtype, text = eqn.results[0].dtype, f"{old} + {value}"
+    return f"{dtype_text(dtype)}({text})" if needs_cast("+", (dtype,), dtype) else text
 
 
 def _access(offset: Dim, constants: Mapping[Symbol, Dim], weight: int) -> Access:

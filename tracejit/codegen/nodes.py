@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.codegen.ranges import Ranges
 from tracejit.codegen.text import converted, dtype_text, literal, needs_cast
 from tracejit.errors import InternalError
 from tracejit.ir import dims
@@ -28,9 +27,11 @@ from tracejit.ops.base import Read
 from tracejit.ops.broadcasting import Convert
 from tracejit.ops.elementwise import Elementwise, add
 from tracejit.ops.indexing import Gather, Indirect, Scatter
+from tracejit.ops.joining import SliceAdd
 from tracejit.ops.linear import Iota
 from tracejit.ops.reduction import SizeOf
-from tracejit.passes.access import Flat, Index, is_pointwise, reads
+from tracejit.passes.access import Flat, Index, added, is_pointwise, reads
+from tracejit.passes.ranges import Ranges
 
 __all__ = ["Buffer", "Evaluator", "Memory", "Node"]
 
@@ -43,13 +44,27 @@ Steps = Generator[Wanted, "Node", "Node"]
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """An array of the kernel; ``name`` is what loads and stores call it."""
+    """An array of the kernel.
+
+    Attributes
+    ----------
+    array, name : str
+        The variable, and what loads and stores call it.
+    shape : tuple of int or Poly
+    dtype : numpy.dtype
+    contiguous : bool
+        In C order.
+    entries : str
+        Not empty for one-dimensional memory that holds the array at its beginning, in C order, because the
+        shape changes while the memory stays: the text of the number of entries.
+    """
 
     array: str
     name: str
     shape: Shape
     dtype: np.dtype[Any]
     contiguous: bool
+    entries: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -195,6 +210,8 @@ class Evaluator:
             return (yield from self._gather(eqn, index))
         if isinstance(eqn.op, Iota | SizeOf):
             return self._count(eqn, index)
+        if isinstance(eqn.op, SliceAdd) and not isinstance(index, Flat):
+            return (yield from self._with_added(eqn, index))
         return (yield from self._choice(eqn, reads(eqn, index)))
 
     def _load(self, buffer: Buffer, index: Index) -> Node:
@@ -229,6 +246,20 @@ class Evaluator:
         if needs_cast(template, (a.dtype for a in args), result.dtype):
             template = f"{dtype_text(result.dtype)}({template})"
         return self.node(result.dtype, template, *args)
+
+    def _with_added(self, eqn: Eqn, index: tuple[Dim, ...]) -> Steps:
+        part = yield from self._choice(eqn, (added(eqn, index),))
+        before = yield eqn.operands[0], index
+        if part.zero or before.zero:
+            return before if part.zero else part
+        return self._sum(eqn, before, part)
+
+    def _sum(self, eqn: Eqn, *args: Node) -> Node:
+        dtype = eqn.results[0].dtype
+        template = "{0} + {1}"
+        if needs_cast(template, (a.dtype for a in args), dtype):
+            template = f"{dtype_text(dtype)}({template})"
+        return self.node(dtype, template, *args)
 
     def _count(self, eqn: Eqn, index: Index) -> Node:
         dtype = eqn.results[0].dtype

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.codegen.ranges import Bounds, cut
 from tracejit.ir import dims
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import SMALL, Dim, Poly, Symbol
 from tracejit.passes.access import loop_symbols
+from tracejit.passes.ranges import Bounds, cut
 
 __all__ = ["Access", "Space"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real
+from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real, signals
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
 from .intrinsics.define import Kinds, Lowering, as_boolean, binary, on_values, real_part, unary
@@ -128,6 +128,8 @@ NAMESPACE: dict[str, Any] = {
     "distinct": memory.distinct,
     "fortran": fortran.fortran,
     "load": memory.load,
+    "nanoseconds": signals.nanoseconds,
+    "stop_if_interrupted": signals.stop_if_interrupted,
     "store": memory.store,
     "unit_stride": memory.unit_stride,
     "pairwise_push": pairwise.pairwise_push,

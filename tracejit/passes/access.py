@@ -11,7 +11,9 @@ turns the one into the other, so that it costs nothing as long as what it reads 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tracejit.errors import InternalError
 from tracejit.ir import dims
@@ -21,12 +23,13 @@ from tracejit.ir.tape import Eqn
 from tracejit.ops.base import Linear, Read
 from tracejit.ops.broadcasting import Convert, ExpandDims, Squeeze
 from tracejit.ops.elementwise import Elementwise
-from tracejit.ops.joining import Piecewise
-from tracejit.ops.linear import Reshape
+from tracejit.ops.joining import Piecewise, SliceAdd
+from tracejit.ops.linear import Reshape, inside
 
 __all__ = [
     "Flat",
     "Index",
+    "added",
     "flat_offset",
     "index_symbols",
     "is_pointwise",
@@ -35,6 +38,7 @@ __all__ = [
     "loops",
     "reads",
     "row_strides",
+    "symbols_of",
 ]
 
 _NAMES = ("i", "j", "k", "l")
@@ -67,6 +71,14 @@ def index_symbols(index: Index) -> set[Symbol]:
     if isinstance(index, Flat):
         return set(dims.symbols(index.offset))
     return {s for dim in index for s in dims.symbols(dim)}
+
+
+def symbols_of(value: Any) -> set[Symbol]:
+    """Return all symbols in a size, or in a structure of parameters."""
+    if isinstance(value, Poly):
+        return set(dims.symbols(value))
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else ()
+    return {s for part in parts for s in symbols_of(part)}
 
 
 def row_strides(shape: Shape) -> tuple[Dim, ...]:
@@ -102,11 +114,13 @@ def keeps_order(eqn: Eqn) -> bool:
 def reads(eqn: Eqn, index: Index) -> tuple[Read, ...]:
     """Return the alternatives for the entry at ``index``: the first one whose conditions hold is it.
 
-    The index of a `Read` returned here can be `Flat`.
+    The index of a `Read` returned here can be `Flat`.  Of a `SliceAdd` they are the two parts of a sum.
     """
     op, avals = eqn.op, [a.aval for a in eqn.operands]
     if isinstance(op, Piecewise) and not isinstance(index, Flat):
         return op.reads(index, *avals, **eqn.params)
+    if isinstance(op, SliceAdd) and not isinstance(index, Flat):
+        return Read(0, index), added(eqn, index)
     if not isinstance(op, Linear):
         raise InternalError(f"No loop form is known for the op {op.name!r}.", where=eqn.source)
     if isinstance(index, Flat):
@@ -114,6 +128,12 @@ def reads(eqn: Eqn, index: Index) -> tuple[Read, ...]:
         return (_read(0, index if avals[0].shape else ()),)
     read = op.read(index, avals[0], **eqn.params)
     return (read or _read(0, Flat(flat_offset(index, eqn.results[0].shape))),)
+
+
+def added(eqn: Eqn, index: tuple[Dim, ...]) -> Read:
+    """Return where the entry of ``v`` that a `SliceAdd` adds at ``index`` comes from, if there is one."""
+    x, v = eqn.operands
+    return Read(1, *inside(index, eqn.params["start"], v.shape, eqn.params["step"], x.shape))
 
 
 def _read(operand: int, index: Index) -> Read:

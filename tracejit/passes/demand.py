@@ -16,17 +16,17 @@ each step, and its cost stays linear.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tracejit.ir.aval import Shape
 from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var
-from tracejit.ops.base import Opaque, Reduction
+from tracejit.ops.base import Opaque
+from tracejit.ops.branch import Cond
 from tracejit.ops.elementwise import Elementwise
 from tracejit.ops.indexing import Gather
-from tracejit.ops.indexing import Scatter as ScatterOp
 from tracejit.ops.linear import Iota
-from tracejit.ops.reduction import ArgReduction
+from tracejit.ops.loop import BindSize
 from tracejit.passes.access import (
     Flat,
     Index,
@@ -37,6 +37,8 @@ from tracejit.passes.access import (
     loops,
     reads,
 )
+from tracejit.passes.aliasing import Aliasing, computed_whole
+from tracejit.passes.bodies import Lowered
 
 __all__ = ["Demands", "demands"]
 
@@ -53,19 +55,16 @@ MOVED = 1
 """Cost of an equation that is not elementwise: a load."""
 
 
-def demands(tape: Tape, contiguous: set[Var], arrays: set[Var]) -> Demands:
+def demands(
+    tape: Tape, contiguous: set[Var], arrays: set[Var], aliasing: Aliasing, regions: Mapping[Eqn, Lowered]
+) -> Demands:
     """Return what is stored, by two sweeps: the first one does not know yet where to count costs from."""
-    first = Demands(tape, contiguous, arrays)
-    return Demands(tape, contiguous, arrays, frozenset(first.stored))
+    first = Demands(tape, contiguous, arrays, aliasing, regions)
+    return Demands(tape, contiguous, arrays, aliasing, regions, frozenset(first.stored))
 
 
 def _vars(atoms: tuple[Atom, ...]) -> Iterator[Var]:
     return (a for a in atoms if isinstance(a, Var))
-
-
-def _is_whole(eqn: Eqn) -> bool:
-    """Return whether the results must be computed as a whole, and so have memory."""
-    return isinstance(eqn.op, Reduction | ArgReduction | Opaque | ScatterOp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +86,26 @@ class Demands:
         The inputs and constants that are C-contiguous.
     arrays : set of Var
         All inputs and constants.
+    aliasing : Aliasing
+    regions : mapping of Eqn to Lowered
+        The loops and branches.
     before : frozenset of Var
         What an earlier sweep has stored; costs count from there.
     """
 
-    def __init__(
-        self, tape: Tape, contiguous: set[Var], arrays: set[Var], before: frozenset[Var] = frozenset()
+    def __init__(  # noqa: PLR0913  # facts found before
+        self,
+        tape: Tape,
+        contiguous: set[Var],
+        arrays: set[Var],
+        aliasing: Aliasing,
+        regions: Mapping[Eqn, Lowered],
+        before: frozenset[Var] = frozenset(),
     ) -> None:
         self.tape, self.arrays, self._before = tape, arrays, before
+        self.aliasing, self.regions = aliasing, regions
         self.defs: dict[Var, Eqn] = {v: e for e in tape.eqns for v in e.results}
-        self.stored: set[Var] = set()
+        self.stored: set[Var] = {v for v in aliasing.pinned if v.shape}
         self.views: dict[Var, Var] = {}
         self.copies: dict[Var, Var] = {}
         self.live: set[Eqn] = set()
@@ -104,10 +113,19 @@ class Demands:
         self.in_order: set[Var] = set(contiguous)
         self._forward()
         self._asked: dict[Var, dict[_Demand, None]] = {}
-        for atom in (*tape.outputs, *(g.var for g in tape.guards)):
+        bound = (e.results[0] for e in tape.eqns if isinstance(e.op, BindSize))
+        for atom in (*tape.outputs, *(g.var for g in tape.guards), *bound):
             self._need(atom)
         for eqn in reversed(tape.eqns):
             self._visit(eqn)
+
+    def is_whole(self, eqn: Eqn) -> bool:
+        """Return whether the results must be computed as a whole, and so have memory."""
+        return computed_whole(eqn) or eqn in self.regions or eqn in self.aliasing.in_memory
+
+    def is_in_order(self, atom: Atom) -> bool:
+        """Return whether ``atom``, which was needed, is a scalar or lies in memory in C order."""
+        return not atom.shape or atom in self.stored or (atom in self.arrays and atom in self.in_order)
 
     def memory(self, var: Var) -> Var:
         """Return the stored variable that has the entries: itself, what it is a view of, or a C copy."""
@@ -118,7 +136,7 @@ class Demands:
         """Find the pass in which each value is known, and the values that can be read in C order."""
         for eqn in self.tape.eqns:
             level = max((self.level.get(a, 0) for a in _vars(eqn.operands)), default=0)
-            whole = _is_whole(eqn)
+            whole = self.is_whole(eqn)
             for var in eqn.results:
                 self.level[var] = level + whole
                 if whole or (self._passes_order(eqn) and all(self._orderly(a) for a in eqn.operands)):
@@ -166,7 +184,7 @@ class Demands:
         if not demands:
             return
         self.live.add(eqn)
-        if _is_whole(eqn):
+        if self.is_whole(eqn):
             self.stored.update(v for v in eqn.results if v.shape or isinstance(eqn.op, Opaque))
             self._visit_whole(eqn)
             return
@@ -181,8 +199,26 @@ class Demands:
         if isinstance(eqn.op, Opaque):
             for atom in eqn.operands:
                 self._need_in_order(atom)
-            return
-        for atom in eqn.operands:
+        elif eqn in self.regions:
+            self._visit_region(eqn, self.regions[eqn])
+        else:
+            for number, atom in enumerate(eqn.operands):
+                self._need_or_ask(eqn, number, atom)
+
+    def _visit_region(self, eqn: Eqn, region: Lowered) -> None:
+        for number, state in enumerate(region.states):
+            if state.initial is not None:
+                self._need_or_ask(eqn, number, state.initial)
+        for atom in region.consts:
+            self._need(atom)
+        if isinstance(eqn.op, Cond):
+            self._need(eqn.operands[0])
+
+    def _need_or_ask(self, eqn: Eqn, number: int, atom: Atom) -> None:
+        """Ask for the whole of ``atom``; in memory if ``eqn`` takes that over."""
+        if (eqn, number) in self.aliasing.base:
+            self._need(atom)
+        else:
             level = self.level[eqn.results[0]] - 1
             self._ask(atom, _Demand(loops(len(atom.shape)), atom.shape, level))
 
@@ -232,7 +268,7 @@ class Demands:
             current = todo.pop()
             eqn = self.defs.get(current)
             stored = current in self.stored or current in self._before
-            if eqn is None or _is_whole(eqn) or (stored and current is not var):
+            if eqn is None or self.is_whole(eqn) or (stored and current is not var):
                 total += MOVED
                 continue
             total += eqn.op.cost if isinstance(eqn.op, Elementwise) else MOVED

@@ -8,20 +8,39 @@ with a full reduction share one nest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tracejit.errors import InternalError
 from tracejit.ir.aval import Shape
-from tracejit.ir.dims import Dim, prod
+from tracejit.ir.dims import Dim, Symbol, prod
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.base import Opaque, Reduction
 from tracejit.ops.indexing import Gather
 from tracejit.ops.indexing import Scatter as ScatterOp
 from tracejit.ops.linear import Iota
+from tracejit.ops.loop import BindSize, While
 from tracejit.ops.reduction import ArgReduction, SizeOf
-from tracejit.passes.access import is_pointwise, loops, reads
+from tracejit.passes.access import is_pointwise, loops, reads, symbols_of
+from tracejit.passes.aliasing import Aliasing, alias
+from tracejit.passes.bodies import Lowered, lowered_regions
 from tracejit.passes.demand import Demands, demands
-from tracejit.passes.schedule import Call, Check, Fold, Nest, Root, Scatter, Schedule, Store
+from tracejit.passes.schedule import (
+    Bind,
+    Call,
+    Check,
+    Fold,
+    Nest,
+    Pin,
+    RegionStep,
+    Root,
+    Scatter,
+    Schedule,
+    Step,
+    Store,
+    Update,
+)
+from tracejit.passes.settling import settled
 
 __all__ = ["fuse"]
 
@@ -35,9 +54,27 @@ def fuse(tape: Tape, contiguous: tuple[bool, ...]) -> Schedule:
     contiguous : tuple of bool
         Per input and constant, whether it is C-contiguous.
     """
+    regions = lowered_regions(tape)
+    aliasing = alias(tape, regions, frozenset(), {})
+    placement = _Placement(tape, _demands(tape, contiguous, aliasing, regions))
+    placement.place()
+    return placement.schedule(placement.outputs())
+
+
+def _fuse_body(tape: Tape, states: Sequence[Var], contiguous: tuple[bool, ...]) -> Schedule:
+    """Return the schedule of a body that leaves its array outputs in the memory of its first inputs, ``states``."""
+    tape, regions, aliasing = settled(tape, states)
+    placement = _Placement(tape, _demands(tape, contiguous, aliasing, regions))
+    placement.place()
+    return placement.schedule((None,) * len(tape.outputs))
+
+
+def _demands(
+    tape: Tape, contiguous: tuple[bool, ...], aliasing: Aliasing, regions: Mapping[Eqn, Lowered]
+) -> Demands:
     arrays = (*tape.inputs, *(v for v, _ in tape.consts))
     in_order = {v for v, c in zip(arrays, contiguous, strict=True) if c}
-    return _Placement(tape, demands(tape, in_order, set(arrays))).schedule()
+    return demands(tape, in_order, set(arrays), aliasing, regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +93,29 @@ class _Placement:
     """Sweep from inputs to outputs: put every root into a nest."""
 
     def __init__(self, tape: Tape, demands: Demands) -> None:
-        self.tape, self.demands = tape, demands
-        self.steps: list[Nest | Call] = []
+        self.tape, self.demands, self.aliasing = tape, demands, demands.aliasing
+        self.steps: list[Step] = []
         self._nests: dict[Shape, list[int]] = {}
         self._known: dict[Atom, _Known] = {}
         self._checks: dict[tuple[Atom, Dim], int] = {}
+        self._readers: dict[Var, int] = {}
+        self._bound: dict[Symbol, int] = {}
+        self._same: dict[Var, Var] = {}
 
-    def schedule(self) -> Schedule:
+    def place(self) -> None:
+        """Put everything but copies for the outputs."""
         for original, copy in self.demands.copies.items():
             self._store(copy, original, None, _Known())
         for eqn in self.tape.eqns:
             if eqn in self.demands.live:
                 self._place(eqn)
-        targets = self._outputs()
+
+    def schedule(self, targets: tuple[Var | None, ...]) -> Schedule:
+        """Return what was placed."""
         stored = self.demands.stored | self.demands.arrays | set(self.demands.copies.values())
         stored.update(t for t in targets if t is not None)
         views = {v: self.demands.memory(v) for v in (*self.demands.views, *self.demands.copies)}
-        return Schedule(self.tape, self.steps, stored, views, targets, self.demands.defs)
+        return Schedule(self.tape, self.steps, stored, views, targets, self.demands.defs, self._same)
 
     def _when(self, atom: Atom) -> _Known:
         copy = self.demands.copies.get(atom) if isinstance(atom, Var) else None
@@ -84,20 +127,26 @@ class _Placement:
     def _place(self, eqn: Eqn) -> None:
         if isinstance(eqn.op, Opaque):
             self._place_call(eqn)
+        elif isinstance(eqn.op, BindSize):
+            self._bound[eqn.params["symbol"]] = self._append(Bind(eqn), eqn)
+        elif eqn in self.demands.regions:
+            self._place_region(eqn, self.demands.regions[eqn])
         elif isinstance(eqn.op, Reduction | ArgReduction):
             position = self._put(Fold(eqn), self._when(eqn.operands[0]))
             self._known[eqn.results[0]] = _Known(after=position)
-        elif isinstance(eqn.op, ScatterOp):
-            self._place_scatter(eqn)
+        elif eqn in self.aliasing.in_memory:
+            self._place_update(eqn)
         else:
             self._place_fused(eqn)
 
     def _place_fused(self, eqn: Eqn) -> None:
         var = eqn.results[0]
-        known = self._reading(eqn)
+        known = self._joined([self._reading(eqn), self._sized(eqn)])
         self._known[var] = known
         if var in self.demands.stored:
             self._store(var, var, eqn, known)
+        elif var in self.aliasing.pinned:
+            self._put(Pin(eqn), known)
 
     def _store(self, target: Var, value: Atom, eqn: Eqn | None, known: _Known) -> None:
         position = self._put(Store(target, value, eqn), known)
@@ -119,20 +168,61 @@ class _Placement:
         same = {r.operand: r.index == index for r in reads(eqn, index)}
         return self._joined([k if same.get(n) else k.moved() for n, k in enumerate(known)])
 
-    def _place_call(self, eqn: Eqn) -> None:
-        self.steps.append(Call(eqn))
-        for var in eqn.results:
-            self._known[var] = _Known(after=len(self.steps) - 1)
+    def _sized(self, eqn: Eqn) -> _Known:
+        """Return when the extents that ``eqn`` mentions are known."""
+        if not self._bound:
+            return _NOW
+        mentioned = symbols_of((eqn.params, eqn.results[0].shape))
+        return _Known(after=max((self._bound.get(s, -1) for s in mentioned), default=-1))
 
-    def _place_scatter(self, eqn: Eqn) -> None:
-        """First the result is a copy of ``x``, then ``v`` is written to it."""
-        x = eqn.operands[0]
-        (result,) = eqn.results
-        self._store(result, x, eqn, self._when(x))
-        copied = self._known[result].at
-        checked = self._check_indices(eqn, 2)
-        known = self._joined([*map(self._when, eqn.operands[1:]), _Known(after=max(copied, checked))])
-        self._known[result] = _Known(after=self._put(Scatter(eqn), known))
+    def _append(self, step: Step, eqn: Eqn) -> int:
+        """Append a step that does all of ``eqn``; return its position."""
+        self.steps.append(step)
+        position = len(self.steps) - 1
+        self._read(eqn.operands, position)
+        for var in eqn.results:
+            self._known[var] = _Known(after=position)
+        return position
+
+    def _place_call(self, eqn: Eqn) -> None:
+        self._append(Call(eqn), eqn)
+
+    def _place_region(self, eqn: Eqn, region: Lowered) -> None:
+        for number, state in enumerate(region.states):
+            if state.result.shape and state.initial is not None:
+                self._take(eqn, number, state.initial, state.result)
+        arrays = [v.result for v in region.states]
+        in_order = [True] * len(arrays) + [self.demands.is_in_order(a) for a in region.consts]
+        bodies = []
+        for body in region.bodies:
+            changes = body is region.bodies[-1] or not isinstance(eqn.op, While)
+            bodies.append(_fuse_body(body, body.inputs[: len(arrays) if changes else 0], tuple(in_order)))
+        self._append(RegionStep(eqn, region, tuple(bodies)), eqn)
+
+    def _take(self, eqn: Eqn, number: int, old: Atom, result: Var) -> _Known:
+        """Let ``result`` have the memory of ``old`` if it may, else a copy of it; return when that holds ``old``."""
+        base = self.aliasing.base.get((eqn, number))
+        if base is None:
+            self._store(result, old, eqn, self._when(old))
+            return _Known(after=self._known[result].at)
+        self._same[result] = base
+        reader = self._readers.get(self.aliasing.root[base], -1)
+        return self._joined([self._when(base).moved(), _Known(after=reader)])
+
+    def _place_update(self, eqn: Eqn) -> None:
+        """First the result is ``x`` or a copy of it, then ``v`` is written to it."""
+        x, result = eqn.operands[0], eqn.results[0]
+        begun = self._take(eqn, 0, x, result)
+        scatter = isinstance(eqn.op, ScatterOp)
+        checked = _Known(after=self._check_indices(eqn, 2) if scatter else -1)
+        known = self._joined([*map(self._when, eqn.operands[1:]), begun, checked, self._sized(eqn)])
+        position = self._put(Scatter(eqn) if scatter else Update(eqn), known)
+        self._known[result] = _Known(after=position)
+
+    def _read(self, atoms: Sequence[Atom], position: int) -> None:
+        """Remember that arrays which are overwritten later are read at ``position``."""
+        for root in self.aliasing.read_by(atoms):
+            self._readers[root] = max(self._readers.get(root, -1), position)
 
     def _check_indices(self, eqn: Eqn, first: int) -> int:
         """Check index operands before anything is read or written with them; return the last such step."""
@@ -172,9 +262,10 @@ class _Placement:
         step = self.steps[position]
         assert isinstance(step, Nest)
         step.roots.append(root)
+        self._read(_reads_of(root), position)
         return position
 
-    def _outputs(self) -> tuple[Var | None, ...]:
+    def outputs(self) -> tuple[Var | None, ...]:
         """Return per output its memory: the first use of a computed value is itself, others are copies."""
         taken: set[Var] = set()
         targets: list[Var | None] = []
@@ -193,3 +284,14 @@ class _Placement:
 
 
 _NOW = _Known()
+
+
+def _reads_of(root: Root) -> Sequence[Atom]:
+    """Return what ``root`` computes from."""
+    if isinstance(root, Store):
+        return root.eqn.operands if root.eqn is not None and root.value is root.target else (root.value,)
+    if isinstance(root, Check):
+        return (root.eqn.operands[root.operand],)
+    if isinstance(root, Scatter | Update):
+        return root.eqn.operands[1:]
+    return root.eqn.operands

@@ -1,8 +1,11 @@
 """The schedule: what a tape becomes before it is written as loops.
 
 A schedule is a list of steps.  A `Nest` visits a space of indices once and does for each index what its roots
-say: store a value, fold it, scatter it.  A `Call` runs an op that loops do not look into.  Everything that is
-not a root has no memory; it is recomputed where it is read.
+say: store a value, fold it, scatter it.  A `Call` runs an op that loops do not look into, a `RegionStep` is a loop
+or branch with schedules of its own.  Everything that is not a root has no memory; it is recomputed where it is read.
+
+Several variables may be versions of one array that is updated in place (`Schedule.same`).  Whatever reads a version
+stands before the update that overwrites it.
 """
 
 from __future__ import annotations
@@ -13,8 +16,23 @@ from dataclasses import dataclass, field
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
+from tracejit.passes.bodies import Lowered
 
-__all__ = ["Call", "Check", "Fold", "Nest", "Root", "Scatter", "Schedule", "Store"]
+__all__ = [
+    "Bind",
+    "Call",
+    "Check",
+    "Fold",
+    "Nest",
+    "Pin",
+    "RegionStep",
+    "Root",
+    "Scatter",
+    "Schedule",
+    "Step",
+    "Store",
+    "Update",
+]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -75,7 +93,34 @@ class Check:
         return self.eqn.operands[0].shape[self.axis]
 
 
-Root = Store | Fold | Scatter | Check
+@dataclass(frozen=True, eq=False, slots=True)
+class Update:
+    """Write the entries of ``v`` to (or add them to) a slice of the result, which holds ``x`` already."""
+
+    eqn: Eqn
+
+    @property
+    def space(self) -> Shape:
+        return self.eqn.operands[1].shape
+
+    def place(self, index: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        """Return where the entry of ``v`` at ``index`` goes."""
+        start, step = self.eqn.params["start"], self.eqn.params["step"]
+        return tuple(s + i * d for s, i, d in zip(start, index, step, strict=True))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pin:
+    """Compute the scalar result of ``eqn`` here, because what it reads is overwritten later."""
+
+    eqn: Eqn
+
+    @property
+    def space(self) -> Shape:
+        return ()
+
+
+Root = Store | Fold | Scatter | Check | Update | Pin
 
 
 @dataclass(eq=False, slots=True)
@@ -93,6 +138,25 @@ class Call:
     eqn: Eqn
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Bind:
+    """From here on the extent that ``eqn`` gives is known."""
+
+    eqn: Eqn
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RegionStep:
+    """A loop or branch: ``region`` with the schedules of its bodies."""
+
+    eqn: Eqn
+    region: Lowered
+    bodies: tuple[Schedule, ...]
+
+
+Step = Nest | Call | Bind | RegionStep
+
+
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """A tape as loop nests.
@@ -100,7 +164,7 @@ class Schedule:
     Attributes
     ----------
     tape : Tape
-    steps : list of Nest or Call
+    steps : list of Step
         In an order in which memory is written before it is read.
     stored : set of Var
         The variables that have memory of their own, inputs and constants included.
@@ -110,11 +174,14 @@ class Schedule:
         Per output of the tape: the stored variable that the output is, or None for scalars.
     defs : dict
         Variable -> its equation.
+    same : dict
+        Variable -> the variable whose memory it takes over.
     """
 
     tape: Tape
-    steps: list[Nest | Call]
+    steps: list[Step]
     stored: set[Var]
     views: Mapping[Var, Var]
     targets: tuple[Var | None, ...]
     defs: Mapping[Var, Eqn]
+    same: Mapping[Var, Var]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tracejit.ir import dims
-from tracejit.ir.dims import Dim, Symbol
+from tracejit.ir.dims import Dim, FloorDiv, Symbol
 
-__all__ = ["Bounds", "Ranges", "cut"]
+__all__ = ["Bounds", "Ranges", "cut", "largest"]
 
 Bounds = tuple[Dim, Dim]
 
@@ -55,6 +55,23 @@ class Ranges:
     def _seen_from(self, symbol: Symbol, low: bool) -> Dim:
         first, end = self.bounds[symbol]
         return first + self._beyond[symbol] if low else end - 1 - self._beyond[symbol]
+
+
+def largest(dim: Dim, counter: Symbol) -> Dim | None:
+    """Return a size without ``counter`` that ``dim`` never exceeds while it counts; None if none is found."""
+    if isinstance(dim, int) or counter not in set(dims.symbols(dim)):
+        return dim
+    assert counter.upper is not None
+    total: Dim = 0
+    for monomial, coefficient in dim.terms.items():
+        term: Dim = coefficient
+        for atom in monomial:
+            if isinstance(atom, FloorDiv) and (counter in dims.symbols(atom.numerator) or (atom.lower or -1) < 0):
+                return None
+            counts = atom is counter
+            term = term * ((counter.upper - 1 if coefficient > 0 else 0) if counts else dims.poly(atom))
+        total = total + term
+    return total
 
 
 def cut(symbol: Symbol, extent: Dim, conditions: Iterable[tuple[Any, ...]]) -> list[Bounds]:
