@@ -13,6 +13,7 @@ from tracejit.ops.broadcasting import convert
 from tracejit.ops.joining import slice_update
 from tracejit.passes.aliasing import Aliasing, alias
 from tracejit.passes.bodies import Lowered, lowered_regions, origins
+from tracejit.passes.dead_code import remove_dead
 
 __all__ = ["settled"]
 
@@ -22,6 +23,7 @@ def settled(tape: Tape, states: Sequence[Var]) -> tuple[Tape, Mapping[Eqn, Lower
 
     Output number k belongs to ``states[k]``; afterwards it is a version of it if it is an array.
     """
+    tape = remove_dead(tape)
     regions = lowered_regions(tape)
     known = origins(tape)
     arrays = {n: v for n, v in enumerate(states) if v.shape}
