@@ -15,7 +15,7 @@ from tracejit.ops.branch import Cond, cond_of
 from tracejit.ops.broadcasting import expand_dims, squeeze
 from tracejit.ops.joining import slice_update
 from tracejit.ops.linear import slice_
-from tracejit.ops.loop import Loop, While, counter, loop, while_
+from tracejit.ops.loop import Loop, While, counter, loop, while_of
 from tracejit.ops.region import close
 from tracejit.ops.reduction import size_of
 
@@ -87,18 +87,7 @@ def whilst(test: Callable[..., Atom], step: Callable[..., Any], init: Sequence[A
             out = function(*carries)
         outputs = [_atom(x) for x in out] if isinstance(out, list | tuple) else [out]
         parts.append(close(builder, carries, outputs))
-    (cond, some), (body, others) = parts
-    cond, body = _same_inputs(cond, body, len(init))
-    return while_(cond, body, init, [*some, *others])
-
-
-def _same_inputs(left: Tape, right: Tape, common: int) -> tuple[Tape, Tape]:
-    extra = [Var(v.aval) for v in right.inputs[common:]]
-    more = [Var(v.aval) for v in left.inputs[common:]]
-    return (
-        Tape((*left.inputs, *extra), (), left.eqns, left.outputs),
-        Tape((*right.inputs[:common], *more, *right.inputs[common:]), (), right.eqns, right.outputs),
-    )
+    return while_of(init, [], *parts)
 
 
 def if_(predicate: Atom, then: Callable[..., Any], otherwise: Callable[..., Any], *operands: Any) -> tuple[Var, ...]:

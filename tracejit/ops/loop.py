@@ -14,9 +14,9 @@ from tracejit.ir.dims import Dim, Symbol
 from tracejit.ir.interpret import run_tape
 from tracejit.ir.tape import Atom, Tape, Var
 from tracejit.ops.base import Op
-from tracejit.ops.region import Region, same_avals
+from tracejit.ops.region import Region, same_avals, share_inputs
 
-__all__ = ["BindSize", "Loop", "While", "bind_size", "counter", "loop", "runtime_size", "while_"]
+__all__ = ["BindSize", "Loop", "While", "bind_size", "counter", "loop", "runtime_size", "while_", "while_of"]
 
 COUNT = np.dtype(np.int64)
 
@@ -161,6 +161,20 @@ class BindSize(Op):
 
     def batch(self, size: Dim, operands: Sequence[Atom], batched: Sequence[bool], **params: Any) -> Any:
         raise AssertionError("an extent cannot differ along an axis: `vmap` loops over such tapes")
+
+
+def while_of(
+    carries: Sequence[Any],
+    consts: Sequence[Any],
+    cond: tuple[Tape, Sequence[Any]],
+    body: tuple[Tape, Sequence[Any]],
+) -> tuple[tuple[Var, ...], Var]:
+    """Append a `while_` of two bodies that were closed apart (see `tracejit.ops.region.close`).
+
+    Each comes with the operands that it has behind the carries and before ``consts``.
+    """
+    tapes, extra = share_inputs(len(carries), len(consts), cond, body)
+    return while_(*tapes, carries, [*extra, *consts])
 
 
 loop = Loop()

@@ -10,7 +10,7 @@ from tracejit.ir.tape import Atom, Builder, Eqn, Tape, Var
 from tracejit.ops.base import Maybe
 from tracejit.ops.branch import Cond, cond_of
 from tracejit.ops.joining import zeros_of
-from tracejit.ops.loop import Loop, While, loop, while_
+from tracejit.ops.loop import Loop, While, loop, while_of
 from tracejit.ops.region import close
 from tracejit.passes.activity import active_set, body_flags
 from tracejit.passes.replay import replay
@@ -88,26 +88,22 @@ def _push_loop(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], ab
 def _push_while(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
     doubled = _Doubled(eqn, tangents, absorb, push)
     first, rest = slice(0, doubled.carries), slice(doubled.carries, None)
-    declared = [x for s in (first, rest) for x in doubled.parts(doubled.inputs, doubled.along, s)]
-    body, extra = close(doubled.builder, declared, doubled.results())
+    declared = [doubled.parts(doubled.inputs, doubled.along, s) for s in (first, rest)]
+    body = close(doubled.builder, declared[0], doubled.results(), declared[1])
     complete = _complete(operands, tangents, doubled.flags)
     carries, consts = (doubled.parts(operands, complete, s) for s in (first, rest))
-    test = _with_inputs(eqn.params["cond"], doubled, declared, extra)
-    final, count = while_(test, body, carries, [*consts, *extra])
+    final, count = while_of(carries, consts, _test_of(eqn.params["cond"], doubled, declared), body)
     results, moved = doubled.unpack(final, ())
     return (*results, count), (*moved, None)
 
 
-def _with_inputs(tape: Tape, doubled: _Doubled, declared: Sequence[Var], extra: Sequence[Var]) -> Tape:
+def _test_of(tape: Tape, doubled: _Doubled, declared: Sequence[Sequence[Var]]) -> tuple[Tape, tuple[Var, ...]]:
     """Return ``tape`` with the inputs of the doubled body, of which it needs the old ones."""
     with Builder() as builder:
-        inputs = [builder.input(v.aval) for v in declared]
-        place = {v: x for v, x in zip(declared, inputs, strict=True)}
+        place = {v: builder.input(v.aval) for part in declared for v in part}
         outputs = replay(tape, [place[v] for v in doubled.inputs])
-        unused = [builder.input(v.aval) for v in extra]
-    closed, more = close(builder, [*inputs, *unused], outputs)
-    assert not more, "a loop condition without constants"
-    return closed
+    first, last = ([place[v] for v in part] for part in declared)
+    return close(builder, first, outputs, last)
 
 
 def _complete(operands: Sequence[Atom], tangents: Sequence[Maybe], flags: Sequence[bool]) -> list[Maybe]:

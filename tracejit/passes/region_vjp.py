@@ -12,12 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tracejit.errors import InternalError
-from tracejit.ir.tape import Atom, Builder, Eqn, Tape, Var
+from tracejit.ir.tape import Atom, Builder, Tape, Var
 from tracejit.ops.base import Maybe
 from tracejit.ops.joining import zeros_of
 from tracejit.ops.region import close
-from tracejit.passes.activity import active_set
 from tracejit.passes.needs import Joint
 from tracejit.passes.simplify import simplify
 

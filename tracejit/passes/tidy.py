@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var, current
 from tracejit.ops.branch import Cond
-from tracejit.ops.broadcasting import broadcast
 from tracejit.ops.loop import Loop, While
 from tracejit.passes.replay import replay
 

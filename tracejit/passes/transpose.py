@@ -11,6 +11,7 @@ from tracejit.passes.activity import active_set, may_taint, tainted_set
 from tracejit.passes.region_vjp import Backward, Restored
 from tracejit.passes.regions import forward_region
 from tracejit.passes.replay import Environment, replay_equation
+from tracejit.passes.simplify import simplify
 from tracejit.passes.totals import Totals
 
 __all__ = ["Sweep", "vjp"]
@@ -36,6 +37,8 @@ def vjp(tape: Tape, args: Sequence[Atom], wrt: Sequence[int]) -> tuple[tuple[Ato
         Takes one cotangent (or None) per output, appends the backward equations, and returns one cotangent (or None,
         where no output depends on it) per entry of ``wrt``.
     """
+    if any(isinstance(eqn.op, Region) for eqn in tape.eqns):
+        tape = simplify(tape)
     sweep = Sweep(tape, args, [i in wrt for i in range(len(tape.inputs))], absorb=False)
 
     def pullback(cotangents: Sequence[Maybe]) -> tuple[Maybe, ...]:
