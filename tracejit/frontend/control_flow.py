@@ -14,10 +14,11 @@ from tracejit.frontend.exits import BREAK, CONTINUE, GO, RETURNED, Exit
 from tracejit.frontend.iteration import enumerate_, range_, reversed_, zip_
 from tracejit.frontend.looping import run_for, run_while
 from tracejit.frontend.regions import RegionFailed
+from tracejit.frontend.scalars import NUMBER_TYPES
 from tracejit.frontend.tracer import TracedArray
 from tracejit.ops.logic import logical_not
 
-__all__ = ["BUILTINS"]
+__all__ = ["DOORS"]
 
 Body = Callable[..., Any]
 
@@ -113,16 +114,19 @@ def chain(pairs: tuple[Body, ...], left: Any, right: Any, *others: Body) -> Any:
     return result
 
 
-_TYPES: dict[Any, Any] = {enumerate: enumerate_, range: range_, reversed: reversed_, zip: zip_}
+_TYPES: dict[Any, Any] = {
+    **NUMBER_TYPES,
+    enumerate: enumerate_,
+    range: range_,
+    reversed: reversed_,
+    zip: zip_,
+}
 
 
 def type_(cls: Any) -> Any:
     """Return what a call of a builtin type goes to; the user's own function of that name stays."""
-    return _TYPES.get(cls, cls)
+    return _TYPES.get(cls, cls) if isinstance(cls, type) else cls
 
-
-BUILTINS: dict[Any, Any] = {}
-"""Builtin functions that are no types -> what traced code gets instead."""
 
 DOORS.update(
     _tj_BREAK=BREAK,

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.ir import dims
-from tracejit.ir.dims import Dim, Poly
+from tracejit.ir.dims import Dim, Poly, Undecided
 from tracejit.ir.tape import Atom, current
+from tracejit.frontend.registry import is_traced
+from tracejit.ops.logic import equal, greater_equal, logical_not
 from tracejit.ops.reduction import size_of
 
 __all__ = ["SymbolicSize", "user_shape", "user_size"]
@@ -67,31 +69,45 @@ class SymbolicSize:
     def __abs__(self) -> Any:
         return self if self >= 0 else -self
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         return self._compare("==", other, False)
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+    def __ne__(self, other: object) -> Any:
+        return _opposite(self == other)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Any) -> Any:
         return self._compare(">=", other, NotImplemented)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: Any) -> Any:
         return self._compare(">=", other, NotImplemented, 1)
 
-    def __lt__(self, other: Any) -> bool:
-        return not self >= other
+    def __lt__(self, other: Any) -> Any:
+        return _opposite(self >= other)
 
-    def __le__(self, other: Any) -> bool:
-        return not self > other
+    def __le__(self, other: Any) -> Any:
+        return _opposite(self > other)
 
     def _compare(self, relation: str, other: Any, otherwise: Any, more: int = 0) -> Any:
+        """Answer for all iterations of the loops around; a traced bool where they differ."""
+        if is_traced(other) and type(other) is not SymbolicSize:
+            compare = {("==", 0): operator.eq, (">=", 0): operator.ge, (">=", 1): operator.gt}[relation, more]
+            return compare(WRAP(self.atom), other)
         dim = _dim(other)
         if dim is None:
             if isinstance(other, float):
                 return {"==": operator.eq, ">=": operator.gt if more else operator.ge}[relation](float(self), other)
             return otherwise
-        return current().decide(relation, self._tracejit_dim - dim - more)
+        try:
+            return current().decide(relation, self._tracejit_dim - dim - more)
+        except Undecided:
+            compare_values = equal if relation == "==" else greater_equal
+            return WRAP(compare_values(self.atom, size_of(dim + more)))
+
+
+def _opposite(answer: Any) -> Any:
+    if answer is NotImplemented or isinstance(answer, bool):
+        return answer if answer is NotImplemented else not answer
+    return WRAP(logical_not(answer.atom))
 
 
 def _dim(value: Any) -> Dim | None:
