@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.carrying import Attempt, Pass, State, Static, alike, fitted, merged, refuse_alias, split
+from tracejit.frontend.carrying import Attempt, Pass, State, Static, alike, fitted, merged, refuse_alias, split, unset
 from tracejit.frontend.exits import code_of, exit_from, has_value, value_of
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.frontend.regions import RegionFailed, active
@@ -19,7 +19,7 @@ from tracejit.frontend.values import MISSING
 from tracejit.ir.aval import Aval
 from tracejit.ir.tape import Atom, Lit, Tape, Var
 from tracejit.ops.branch import cond
-from tracejit.ops.broadcasting import convert, full
+from tracejit.ops.broadcasting import convert
 from tracejit.ops.region import close
 
 __all__ = ["branch", "is_undecided", "truth"]
@@ -86,7 +86,7 @@ class _Result:
         """Append this branch's results in their common dtypes; zeros where it leaves nothing."""
         atoms, avals = self.numbers(branch), self.avals()
         if atoms is None:
-            return [full(0, a.shape, a.dtype) for a in avals]
+            return [unset(a) for a in avals]
         return [fitted(atom, aval) for atom, aval in zip(atoms, avals, strict=True)]
 
 

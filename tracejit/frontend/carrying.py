@@ -19,7 +19,7 @@ from tracejit.ir.aval import Aval
 from tracejit.ir.tape import Atom, Builder, Var
 from tracejit.ops.broadcasting import convert, full
 
-__all__ = ["Attempt", "Carry", "Pass", "State", "Static", "fitted", "alike", "merged", "refuse_alias", "split"]
+__all__ = ["Attempt", "Carry", "Pass", "State", "Static", "fitted", "alike", "merged", "refuse_alias", "split", "unset"]
 
 _LIMIT = 12
 
@@ -71,10 +71,12 @@ class Carry:
     place : Place or None
     handle : TracedArray or None
     leaves : list
-        What is there before: numbers and `Static`; empty if nothing is.
+        What is there before, or after the first iteration if nothing is: numbers and `Static`.
     tree : TreeDef
     avals : list of Aval
         Of the numbers, wide enough for what every iteration leaves there.
+    created : bool
+        Nothing is there before the first iteration.
     shared : bool
         Somebody else holds the object too.
     """
@@ -84,17 +86,13 @@ class Carry:
     leaves: list[Any]
     tree: TreeDef
     avals: list[Aval]
+    created: bool = False
     shared: bool = False
-
-    @property
-    def created(self) -> bool:
-        """Nothing is there before the first iteration."""
-        return not self.leaves and bool(self.avals)
 
     def initial(self) -> list[Atom]:
         """Append what goes into the first iteration."""
         if self.created:
-            return [full(0, a.shape, a.dtype) for a in self.avals]
+            return [unset(a) for a in self.avals]
         return [fitted(operand(leaf), a) for leaf, a in zip(self.numbers(), self.avals, strict=True)]
 
     def numbers(self) -> list[Any]:
@@ -104,6 +102,11 @@ class Carry:
         """Return the value with its numbers replaced."""
         new = iter(values)
         return self.tree.unflatten([leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves])
+
+
+def unset(aval: Aval) -> Atom:
+    """Return what stands for a variable that has no value yet: NaN where there is one."""
+    return full(np.nan if aval.inexact else 0, aval.shape, aval.dtype)
 
 
 def fitted(atom: Atom, aval: Aval) -> Atom:
@@ -186,13 +189,11 @@ class Attempt:
             if carry.handle is not None:
                 carry.handle._present(variables[0])
                 found.entries.append(carry.handle)
-            elif not carry.created:
+            else:
                 assert carry.place is not None
                 entry = carry.rebuilt(map(TracedArray, variables), carry.leaves)
                 carry.place.put(entry)
                 found.entries.append(entry)
-            else:
-                found.entries.append(MISSING)
 
     def _collect(self, found: Pass) -> list[Carry]:
         changed = {p.id: p for p in self.snapshot.changes() if id(p.container.owner) not in self.unwanted}
@@ -219,8 +220,7 @@ class Attempt:
         leaves, tree = split(value)
         if tree != carry.tree:
             raise RegionFailed(f"{_path(carry)} changes from {carry.tree} to {tree}")
-        expected = carry.leaves or leaves
-        for leaf, before in zip(leaves, expected, strict=True):
+        for leaf, before in zip(leaves, carry.leaves, strict=True):
             if isinstance(leaf, Static) != isinstance(before, Static) or not alike(leaf, before):
                 raise RegionFailed(f"{_path(carry)} holds something else in each iteration")
         found.outputs.append([operand(leaf) for leaf in leaves if not isinstance(leaf, Static)])
@@ -263,7 +263,7 @@ class Attempt:
             if carry.handle is not None:
                 continue
             refuse_alias(_path(carry), value, found.log)
-            before = [] if entry is MISSING else split(entry)[0]
+            before = split(entry)[0]
             if carry.shared and any(type(v) is TracedArray and v._base is None and v._version for v in before):
                 raise RegionFailed(f"the array {_path(carry)} is written into and replaced, and has another name too")
 
@@ -306,7 +306,7 @@ def _of_place(place: Place, atoms: list[Any], tree: TreeDef) -> Carry:
     if place.old is MISSING:
         if not isinstance(place.container.owner, CellType | State):
             raise RegionFailed(f"{place.path} is added")
-        return Carry(place, None, [], tree, [a.aval for a in atoms if not isinstance(a, Static)])
+        return Carry(place, None, atoms, tree, [a.aval for a in atoms if not isinstance(a, Static)], created=True)
     leaves, tree = split(place.old)
     if all(isinstance(leaf, Static) for leaf in leaves):
         raise RegionFailed(f"{place.path} changes from {_short(place.old)} to {_short(place.new)}")
