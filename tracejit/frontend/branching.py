@@ -54,7 +54,10 @@ def branch(
         return None if chosen is None else chosen()
     functions = [true or _nothing, false or _nothing]
     attempt = Attempt(functions, names) if not roots else Attempt((), names, roots)
-    union = _Union([attempt.run(f)[0] for f in functions])
+    passes = [attempt.run(f)[0] for f in functions]
+    while attempt.snapshot.renewed():
+        passes = [attempt.run(f)[0] for f in functions]
+    union = _Union(passes)
     tapes, operands = union.tapes()
     return union.commit(cond(truth(test), operands, tapes[1], tapes[0]))
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from types import CellType
+from types import CellType, CodeType
 from typing import Any
 
 import numpy as np
 
 from tracejit.frontend.places import Key, Place, Snapshot
-from tracejit.frontend.pytree import TreeDef, flatten
-from tracejit.frontend.regions import Log, RegionFailed
+from tracejit.frontend.pytree import LEAF, TreeDef, flatten
+from tracejit.frontend.regions import Handle, Log, RegionFailed
 from tracejit.frontend.registry import is_traced, operand
 from tracejit.frontend.tracer import TracedArray
 from tracejit.frontend.values import MISSING, same
@@ -22,6 +23,9 @@ from tracejit.ops.broadcasting import convert, full
 __all__ = ["Attempt", "Carry", "Pass", "State", "Static", "fitted", "alike", "merged", "refuse_alias", "split", "unset"]
 
 _LIMIT = 12
+
+_guesses: weakref.WeakKeyDictionary[CodeType, frozenset[tuple[str, bool]]] = weakref.WeakKeyDictionary()
+"""Per loop body what it carried the last time: (path, whether the array there was written into)."""
 
 
 class State(dict[str, Any]):
@@ -228,25 +232,48 @@ class Attempt:
 
     # --- until nothing is added ---------------------------------------------------------------------------------------
 
-    def settle(self, step: Callable[[], Any], first: Callable[[Pass, list[Carry]], None]) -> Pass:
+    def settle(self, step: Callable[[], Any], first: Callable[[Pass], None], code: CodeType) -> Pass:
         """Run ``step`` until it carries what it is given to carry; return the last pass."""
+        self._guess(_guesses.get(code, frozenset()))
         for number in range(_LIMIT):
             found, further = self.run(step)
             if number == 0:
-                first(found, further)
+                first(found)
+            if self.snapshot.renewed():
+                continue
             for carry in further:
                 self._add(carry)
             if not (self._widen(found) or further):
                 self._check_aliases(found)
+                self._remember(code)
                 return found
         raise RegionFailed("what it carries does not settle")
+
+    def _guess(self, names: Collection[tuple[str, bool]]) -> None:
+        """Start with what this loop carried the last time: a loop inside another one is traced again and again."""
+        if not names:
+            return
+        for place in self.snapshot.named():
+            if (place.path, False) in names and id(place.container.owner) not in self.unwanted:
+                leaves, tree = split(place.old)
+                if any(not isinstance(leaf, Static) for leaf in leaves):
+                    self._add(Carry(place, None, leaves, tree, []))
+            if (place.path, True) in names and isinstance(place.old, np.ndarray) and issubclass(type(place.old), Handle):
+                if _root(place.old) is place.old:
+                    self._add(_of_handle(place.old))
+
+    def _remember(self, code: CodeType) -> None:
+        names = {(c.place.path, False) for c in self.carries.values() if c.place is not None}
+        handles = {id(c.handle) for c in self.carries.values() if c.handle is not None}
+        names |= {(p.path, True) for p in self.snapshot.named() if id(p.old) in handles}
+        _guesses[code] = frozenset(names)
 
     def _add(self, carry: Carry) -> None:
         if carry.place is not None:
             if not carry.avals:
                 carry.avals = [operand(leaf).aval for leaf in carry.numbers()]
             carry.shared = not carry.created and carry.place.shared
-        self.carries[id(carry.handle) if carry.place is None else carry.place.id] = carry
+        self.carries.setdefault(id(carry.handle) if carry.place is None else carry.place.id, carry)
 
     def _widen(self, found: Pass) -> bool:
         changed = False
@@ -314,8 +341,7 @@ def _of_place(place: Place, atoms: list[Any], tree: TreeDef) -> Carry:
 
 
 def _of_handle(handle: Any) -> Carry:
-    tree = flatten(0)[1]
-    return Carry(None, handle, [handle], tree, [handle.atom.aval])
+    return Carry(None, handle, [handle], LEAF, [operand(handle).aval])
 
 
 def _root(handle: Any) -> Any:

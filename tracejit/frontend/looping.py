@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.frontend.branching import branch
-from tracejit.frontend.carrying import Attempt, Carry, Pass, State, fitted
+from tracejit.frontend.carrying import Attempt, Pass, State, fitted
 from tracejit.frontend.exits import CONTINUE, Leaving
 from tracejit.frontend.iteration import Plan, plan_of
 from tracejit.frontend.regions import RegionFailed, active
@@ -56,7 +56,23 @@ def run_for(iterable: Iterable[Any], body: Callable[..., Any], names: tuple[str,
     region = _attempt(lambda: _for_region(plan, body, names, leaves))
     if not isinstance(region, str):
         return region()
+    if plan.static is not None or isinstance(plan.trips, dims.Poly):
+        return _peeled(plan, body, names, leaves, region)
     _note(region)
+    return iterate(plan, body)
+
+
+def _peeled(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], leaves: bool, reason: str) -> Any:
+    """Run the first iteration by itself and try the others: what differed may be how it starts."""
+    if reason and current().decide(">=", plan.trips - 1):
+        ended = body(plan.item(0))
+        if ended is not None and ended is not CONTINUE:
+            return ended
+        plan = plan.rest()
+        region = _attempt(lambda: _for_region(plan, body, names, leaves))
+        if not isinstance(region, str):
+            return region()
+    _note(reason)
     return iterate(plan, body)
 
 
@@ -99,7 +115,7 @@ def _for_region(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], le
         _take(leaving, lambda: body(plan.item(user_size(item))), names, [body])
 
     attempt = Attempt([body], names, [] if leaving is None else [leaving.state])
-    found = attempt.settle(step, lambda p, further: _refuse_plain(plan, p, further))
+    found = attempt.settle(step, lambda p: _refuse_plain(plan, p), body.__code__)
 
     def commit() -> Any:
         tape, carries, operands = _closed(attempt, found)
@@ -128,7 +144,7 @@ def _take(leaving: Leaving | None, run: Callable[[], Any], names: Iterable[str],
     branch(leaving.going(), lambda: leaving.note(run()), None, names, [*roots, leaving.state])
 
 
-def _refuse_plain(plan: Plan, found: Pass, further: Sequence[Carry]) -> None:
+def _refuse_plain(plan: Plan, found: Pass) -> None:
     static = plan.static
     if static is None or static > PLAIN or active() is not None:
         return
@@ -192,7 +208,7 @@ def _while_region(
             branch(leaving.going(), again, None, names, [test, state])
 
     attempt = Attempt([test, body], names, [state] if leaving is None else [state, leaving.state])
-    found = attempt.settle(step, lambda p, further: _refuse_plain_while(p))
+    found = attempt.settle(step, _refuse_plain_while, body.__code__)
     key = next((k for k, c in attempt.carries.items() if c.place is not None and c.place.container.owner is state), None)
     if key is None:
         raise RegionFailed("its condition is the same in every iteration")

@@ -134,7 +134,9 @@ class _Root:
         """Make a captured value an input of the root tape (in the order of the numeric reads)."""
         var = self.builder.input(abstract(value, self.table))
         self.values.know(var, value)
-        return TracedArray(var)
+        handle = TracedArray(var)
+        handle._born = 0  # it was there before the loop whose body reads it first
+        return handle
 
     def run(self, function: Callable[..., Any], arguments: tuple[Any, Any], extra: int) -> Any:
         args, kwargs = arguments
