@@ -28,6 +28,7 @@ from tracejit.api import (
     vmap,
 )
 from tracejit.debug.check_grads import check_grads
+from tracejit.frontend.explicit_loops import cond, fori_loop, scan, while_loop
 from tracejit.pipeline import Stats, interpret, stats
 
 __version__ = "0.1.0.dev0"
@@ -35,8 +36,10 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "Stats",
     "check_grads",
+    "cond",
     "elementwise_grad",
     "errors",
+    "fori_loop",
     "grad",
     "hessian",
     "hvp",
@@ -44,9 +47,11 @@ __all__ = [
     "jacobian",
     "jit",
     "jvp",
+    "scan",
     "stats",
     "trace",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]

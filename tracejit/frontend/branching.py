@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.carrying import Attempt, Pass, State, Static, alike, fitted, merged, refuse_alias, split, unset
+from tracejit.frontend.carrying import Attempt, Pass, State, Static, alike, arrays_in, fitted, merged, refuse_alias, split, unset
 from tracejit.frontend.exits import code_of, exit_from, has_value, value_of
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.frontend.regions import RegionFailed, active
@@ -44,12 +44,14 @@ def branch(
     false: Callable[[], Any] | None,
     names: Iterable[str] = (),
     roots: Sequence[Any] = (),
+    wait: bool = False,
 ) -> Any:
     """``if test: true() else: false()``; returns how the branch ended.
 
-    ``roots`` is where the user's state is found, if not through the variables of the branches.
+    ``roots`` is where the user's state is found, if not through the variables of the branches; ``wait`` leaves the
+    decision to the running tape outside of loops too.
     """
-    if not is_undecided(test):
+    if not (is_undecided(test) or (wait and not isinstance(test.atom, Lit))):
         chosen = true if test else false
         return None if chosen is None else chosen()
     functions = [true or _nothing, false or _nothing]
@@ -113,7 +115,7 @@ class _Union:
                 changed, leaves, tree = found.changes[key]
                 if changed.new is MISSING:
                     raise RegionFailed(f"{place.path} is deleted")
-                refuse_alias(place.path, changed.new, found.log)
+                refuse_alias(place.path, arrays_in(changed.new), found.log)
             elif place.old is MISSING:
                 if not isinstance(place.container.owner, CellType | State):
                     raise RegionFailed(f"{place.path} is added in one branch only")

@@ -17,10 +17,11 @@ from tracejit.frontend.registry import is_traced, operand
 from tracejit.frontend.tracer import TracedArray
 from tracejit.frontend.values import MISSING, same
 from tracejit.ir.aval import Aval
+from tracejit.ir.dims import Undecided
 from tracejit.ir.tape import Atom, Builder, Var
 from tracejit.ops.broadcasting import convert, full
 
-__all__ = ["Attempt", "Carry", "Pass", "State", "Static", "fitted", "alike", "merged", "refuse_alias", "split", "unset"]
+__all__ = ["Attempt", "Carry", "Pass", "State", "Static", "fitted", "alike", "arrays_in", "merged", "refuse_alias", "split", "unset"]
 
 _LIMIT = 12
 
@@ -234,7 +235,16 @@ class Attempt:
 
     def settle(self, step: Callable[[], Any], first: Callable[[Pass], None], code: CodeType) -> Pass:
         """Run ``step`` until it carries what it is given to carry; return the last pass."""
-        self._guess(_guesses.get(code, frozenset()))
+        names = _guesses.get(code)
+        if names:
+            self._guess(names)
+            try:
+                return self._settled(step, first, code)
+            except (RegionFailed, Undecided, Exception):
+                self.carries.clear()  # it may have been the guess
+        return self._settled(step, first, code)
+
+    def _settled(self, step: Callable[[], Any], first: Callable[[Pass], None], code: CodeType) -> Pass:
         for number in range(_LIMIT):
             found, further = self.run(step)
             if number == 0:
@@ -251,8 +261,6 @@ class Attempt:
 
     def _guess(self, names: Collection[tuple[str, bool]]) -> None:
         """Start with what this loop carried the last time: a loop inside another one is traced again and again."""
-        if not names:
-            return
         for place in self.snapshot.named():
             if (place.path, False) in names and id(place.container.owner) not in self.unwanted:
                 leaves, tree = split(place.old)
@@ -286,12 +294,18 @@ class Attempt:
 
     def _check_aliases(self, found: Pass) -> None:
         """Raise where two names for one array would become two arrays, if that could be noticed."""
-        for carry, value, entry in zip(self.carries.values(), found.objects, found.entries, strict=True):
-            if carry.handle is not None:
-                continue
-            refuse_alias(_path(carry), value, found.log)
-            before = split(entry)[0]
-            if carry.shared and any(type(v) is TracedArray and v._base is None and v._version for v in before):
+        rows = [
+            (carry, arrays_in(value), arrays_in(entry))
+            for carry, value, entry in zip(self.carries.values(), found.objects, found.entries, strict=True)
+            if carry.handle is None
+        ]
+        for carry, after, _ in rows:
+            refuse_alias(_path(carry), after, found.log)
+        shared = {id(v) for carry, _, entry in rows if carry.shared for v in entry}
+        for _ in rows:  # an array that somebody else holds may move from name to name
+            shared |= {id(v) for _, after, entry in rows if any(id(a) in shared for a in after) for v in entry}
+        for carry, _, entry in rows:
+            if any(id(v) in shared and v._version for v in entry):
                 raise RegionFailed(f"the array {_path(carry)} is written into and replaced, and has another name too")
 
     # --- afterwards ---------------------------------------------------------------------------------------------------
@@ -350,9 +364,13 @@ def _root(handle: Any) -> Any:
     return handle
 
 
-def refuse_alias(path: str, value: Any, log: Log) -> None:
-    """Raise if ``value`` is an array made before, or a view: afterwards it would be an array of its own."""
-    arrays = [v for v in split(value)[0] if type(v) is TracedArray and v.ndim]
+def arrays_in(value: Any) -> list[Any]:
+    """Return the traced arrays among the leaves of a value."""
+    return [v for v in split(value)[0] if type(v) is TracedArray and v.ndim]
+
+
+def refuse_alias(path: str, arrays: Iterable[Any], log: Log) -> None:
+    """Raise if one of ``arrays`` was made before, or is a view: afterwards it would be an array of its own."""
     if any(_root(v)._born < log.serial or v._base is not None for v in arrays):
         raise RegionFailed(f"{path} becomes another name of an array, or a view of one")
 

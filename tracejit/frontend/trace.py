@@ -19,6 +19,7 @@ import numpy as np
 from tracejit.errors import NonNumericError, SideEffectWarning, UnsupportedError
 from tracejit.frontend.concrete import Values
 from tracejit.frontend.environment import Environment
+from tracejit.frontend.looping import unrolled
 from tracejit.frontend.pytree import TreeDef, flatten
 from tracejit.frontend.reads import Origin, Reads
 from tracejit.frontend.registry import is_traced, operand
@@ -63,6 +64,8 @@ class Traced:
         What a root trace read besides its arguments: the captured inputs, and what must be the same again.
     captured : tuple of Atom
         Of a nested trace, per captured input the atom outside.
+    unrolled : tuple of (str, str)
+        Loops that could not become regions: where, and why.
     written : tuple of (int, int)
         Argument leaves that the function wrote into: (number of the input, number of the tape output).
     """
@@ -73,6 +76,7 @@ class Traced:
     written: tuple[tuple[int, int], ...] = ()
     reads: Reads = field(default_factory=Reads)
     captured: tuple[Atom, ...] = ()
+    unrolled: tuple[tuple[str, str], ...] = ()
 
 
 class SymbolTable:
@@ -205,6 +209,7 @@ def trace_root(
             handles.append(TracedArray(var))
         for place, name in statics:  # after the arguments, since what they hold becomes inputs behind these
             handles[place] = root.static(handles[place], name)
+        unrolled().clear()
         with _rooted(root):
             result = root.run(function, tree.unflatten(handles), extra)
         refuse_random(root.reads)
@@ -285,7 +290,7 @@ def _finish(builder: Builder, root: _Root, result: Any, handles: Sequence[Any]) 
         if handle.atom is not builder.inputs[number]:
             written.append((number, len(atoms)))
             atoms.append(handle.atom)
-    return Traced(builder.finish(atoms), tuple(outputs), tree, tuple(written), root.reads)
+    return Traced(builder.finish(atoms), tuple(outputs), tree, tuple(written), root.reads, unrolled=tuple(dict.fromkeys(unrolled())))
 
 
 def is_numeric(value: Any) -> bool:

@@ -208,6 +208,10 @@ class TracedArray(Handle):
         return TracedArray(index(self.atom, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if type(value) is TracedArray and value._base is self and is_basic(key):
+            place = self._view_from(lambda: index(self.atom, key))
+            if place._base is self and place._path == value._path:
+                return  # the last act of `x[key] += y`, which has written through the view already
         refuse_truncation(operand(value), self.atom)
         self._rebind(update(self.atom, key, value))
 
