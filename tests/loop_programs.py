@@ -7,8 +7,8 @@ import numpy as np
 from loop_tools import for_, get, if_, number, put, symbol, tape_of, whilst
 
 from tracejit.ir.tape import Tape
-from tracejit.ops.base import as_atom
 from tracejit.ops.arithmetic import divide, subtract
+from tracejit.ops.base import as_atom
 from tracejit.ops.broadcasting import full, reduce_sum
 from tracejit.ops.elementwise import add, mul
 from tracejit.ops.indexing import gather, scatter_add, scatter_set

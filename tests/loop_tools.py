@@ -16,8 +16,8 @@ from tracejit.ops.broadcasting import expand_dims, squeeze
 from tracejit.ops.joining import slice_update
 from tracejit.ops.linear import slice_
 from tracejit.ops.loop import Loop, While, counter, loop, while_of
-from tracejit.ops.region import close
 from tracejit.ops.reduction import size_of
+from tracejit.ops.region import close
 
 Array = np.ndarray[Any, Any]
 Place = tuple[Dim | tuple[Dim, Dim], ...]

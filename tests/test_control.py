@@ -84,3 +84,16 @@ def test_batches(name: str, which: str) -> None:
         assert len(found) == len(moved) > 0 or which != "all"
         for g, pair in zip(found, moved, strict=True):
             np.testing.assert_allclose(g, np.stack(pair), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("order", [1, 2])
+def test_checkpoints(name: str, order: int) -> None:
+    tape, args, _ = PROGRAMS[name]()
+    tight, loose = tape, tape
+    for _ in range(order):
+        along = [np.full(o.shape, 0.3) for o in run(tight, args)]
+        tight, loose = check(simplify(reverse_tape(tight, 0))), reverse_tape(loose)
+        args = [*args, *along]
+    for got, want in zip(run(tight, args), run(loose, args), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.ir import dims
+from tracejit.ir.aval import Aval
+from tracejit.ir.dims import Dim
 from tracejit.ir.sums import offsets
-from tracejit.ir.tape import Atom, Eqn, Var
+from tracejit.ir.tape import Atom, Eqn, Tape, Var, current
 from tracejit.ops.base import Maybe
 from tracejit.ops.broadcasting import full
 from tracejit.ops.loop import bind_size, counter, loop, runtime_size
 from tracejit.passes.activity import active_set, body_flags
 from tracejit.passes.chains import Chain, one_to_one
+from tracejit.passes.checkpoints import segmented
 from tracejit.passes.halves import Log, backward_half, forward_half
 from tracejit.passes.needs import choose
 from tracejit.passes.region_vjp import Backward, Derived, Restored, Sweeper, Update, derive, zero_if_absent
@@ -60,6 +63,15 @@ class _Plan:
         """Return the variables of cotangents of carries and of sums: carries of the backward loop."""
         cotangents = (c for c in self.derived.cotangents[: self.nc] if c is not None)
         return [*cotangents, *(self.derived.sums[n] for n in self.sums)]
+
+    def bytes_kept(self) -> Dim:
+        """Return how much the forward sweep keeps for the backward sweep."""
+        rows = sum((_bytes(v.aval) for v in self.stacked), start=0)
+        return rows * self.params["trips"] + sum((_bytes(log.flat) for log in self.logs.values()), start=0)
+
+    def bytes_carried(self) -> Dim:
+        """Return how much the carries take."""
+        return sum((_bytes(v.aval) for v in self.derived.inputs[: self.nc]), start=0)
 
     def run_forward(self, operands: Sequence[Atom]) -> tuple[tuple[Var, ...], Backward]:
         nc, start = self.nc, self.first_x
@@ -128,20 +140,52 @@ class _Plan:
         return updates, restored  # type: ignore[return-value]
 
 
-def _logs_as_carries(body, carries: int, logs: int):  # type: ignore[no-untyped-def]
+def _bytes(aval: Aval) -> Dim:
+    return aval.size * aval.dtype.itemsize
+
+
+def _logs_as_carries(body: Tape, carries: int, logs: int) -> Tape:
     """Move the logs, which stand last, behind the other carries."""
     if not logs:
         return body
     inputs = (*body.inputs[:carries], *body.inputs[-logs:], *body.inputs[carries:-logs])
     outputs = (*body.outputs[:carries], *body.outputs[-logs:], *body.outputs[carries:-logs])
-    return type(body)(inputs, (), body.eqns, outputs)
+    return Tape(inputs, (), body.eqns, outputs)
 
 
 def forward_loop(
-    eqn: Eqn, operands: Sequence[Atom], wanted: Sequence[bool], absorb: bool, sweep: Sweeper
+    eqn: Eqn,
+    operands: Sequence[Atom],
+    wanted: Sequence[bool],
+    absorb: bool,
+    sweep: Sweeper,
+    budget: int | None = None,
 ) -> tuple[tuple[Var, ...], Backward]:
-    """Append the forward sweep of a loop; return its results and its backward sweep."""
-    return _Plan(eqn, wanted, absorb, sweep).run_forward(operands)
+    """Append the forward sweep of a loop; return its results and its backward sweep.
+
+    If all that is kept takes more than ``budget`` bytes, only the beginnings of segments are kept.
+    """
+    plan = _Plan(eqn, wanted, absorb, sweep)
+    if budget is None or _fits(plan.bytes_kept(), budget):
+        return plan.run_forward(operands)
+    ratio = dims.hint(plan.bytes_carried()) * max(dims.hint(eqn.params["trips"]), 1) / dims.hint(plan.bytes_kept())
+    cut = segmented(eqn, operands, max(ratio, 1.0))
+    nc, stacks = eqn.params["carries"], cut.stacks
+    flags = [*wanted[:nc], *(False for _ in range(stacks)), *wanted[nc:]]
+    results, backward = forward_loop(cut.eqn, cut.operands, flags, absorb, sweep)
+
+    def run(outward: Sequence[Maybe], known: Sequence[Maybe]) -> Pulled:
+        updates, restored = backward.run(outward, [*known[:nc], *(None for _ in range(stacks)), *known[nc:]])
+        return [*updates[:nc], *updates[nc + stacks :]], restored[:0]
+
+    return results, Backward((*backward.sums[:nc], *backward.sums[nc + stacks :]), run)
+
+
+def _fits(size: Dim, budget: int) -> bool:
+    """Return whether so many bytes are within the budget; the trace then holds for sizes of which the same is true."""
+    if any(s.local for s in dims.symbols(size)):
+        return dims.hint(size) <= budget
+    return current().decide(">=", budget - size)
 
 
 def forward_while(

@@ -19,7 +19,9 @@ __all__ = ["Sweep", "vjp"]
 Pullback = Callable[[Sequence[Maybe]], tuple[Maybe, ...]]
 
 
-def vjp(tape: Tape, args: Sequence[Atom], wrt: Sequence[int]) -> tuple[tuple[Atom, ...], Pullback]:
+def vjp(
+    tape: Tape, args: Sequence[Atom], wrt: Sequence[int], memory_budget: int | None = None
+) -> tuple[tuple[Atom, ...], Pullback]:
     """Append ``tape`` to the current builder; return its outputs there and the pullback.
 
     Parameters
@@ -29,6 +31,9 @@ def vjp(tape: Tape, args: Sequence[Atom], wrt: Sequence[int]) -> tuple[tuple[Ato
         One per input.
     wrt : sequence of int
         Numbers of the inputs to differentiate with respect to.
+    memory_budget : int, optional
+        Bytes that each outermost loop may keep for the backward sweep; above that, it computes parts of the forward sweep
+        again.
 
     Returns
     -------
@@ -39,7 +44,7 @@ def vjp(tape: Tape, args: Sequence[Atom], wrt: Sequence[int]) -> tuple[tuple[Ato
     """
     if any(isinstance(eqn.op, Region) for eqn in tape.eqns):
         tape = simplify(tape)
-    sweep = Sweep(tape, args, [i in wrt for i in range(len(tape.inputs))], absorb=False)
+    sweep = Sweep(tape, args, [i in wrt for i in range(len(tape.inputs))], False, memory_budget)
 
     def pullback(cotangents: Sequence[Maybe]) -> tuple[Maybe, ...]:
         found = sweep.pull(cotangents, {})
@@ -59,6 +64,8 @@ class Sweep:
         Which inputs are differentiated.
     absorb : bool
         The cotangents of the outputs may hold exact zeros (see `tracejit.ops.base`).
+    budget : int, optional
+        Bytes that each loop of the tape may keep.
 
     Attributes
     ----------
@@ -68,8 +75,15 @@ class Sweep:
         backward sweep restored it.
     """
 
-    def __init__(self, tape: Tape, args: Sequence[Atom], flags: Sequence[bool], absorb: bool) -> None:
-        self._tape, self._env = tape, Environment(tape, args)
+    def __init__(
+        self,
+        tape: Tape,
+        args: Sequence[Atom],
+        flags: Sequence[bool],
+        absorb: bool,
+        budget: int | None = None,
+    ) -> None:
+        self._tape, self._env, self._budget = tape, Environment(tape, args), budget
         self._active = active_set(tape, flags)
         self._tainted = tainted_set(tape, self._active, [absorb] * len(tape.outputs))
         self._regions: dict[Eqn, Backward] = {}
@@ -88,7 +102,7 @@ class Sweep:
         operands = [self._env.read(a) for a in eqn.operands]
         absorb = any(v in self._tainted for v in eqn.results) or may_taint(eqn)
         with builder.at(eqn.source):
-            results, self._regions[eqn] = forward_region(eqn, operands, wanted, absorb, Sweep)
+            results, self._regions[eqn] = forward_region(eqn, operands, wanted, absorb, Sweep, self._budget)
         self._env.write(eqn.results, results)
 
     def pull(self, cotangents: Sequence[Maybe], totals: Mapping[int, Atom]) -> list[Maybe]:
