@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
+from tracejit.frontend.buffers import buffered
 from tracejit.frontend.branching import branch, is_undecided, truth
 from tracejit.frontend.doors import DOORS
 from tracejit.frontend.exits import BREAK, CONTINUE, GO, RETURNED, Exit
@@ -120,6 +123,7 @@ _TYPES: dict[Any, Any] = {
     range: range_,
     reversed: reversed_,
     zip: zip_,
+    np.ndarray: lambda *args, **kwargs: buffered(np.ndarray(*args, **kwargs)),
 }
 
 

@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["BUILTIN_TYPES", "Expressions"]
+__all__ = ["BUILTIN_TYPES", "Expressions", "is_array_type"]
 
 BUILTIN_TYPES = ("bool", "complex", "enumerate", "float", "int", "range", "reversed", "zip")
 """Builtins that are types: a call of one goes through a door, the name itself stays what it is."""
@@ -89,6 +89,8 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
+        if is_array_type(node.func):
+            node.func = _door(node.func, "_tj_type", node.func)
         if isinstance(node.func, ast.Name):
             if node.func.id in BUILTIN_TYPES:
                 node.func = _door(node.func, "_tj_type", node.func)
@@ -96,6 +98,11 @@ class Expressions(ast.NodeTransformer):
                 names = ("__class__", self.first)
                 node.args = [ast.copy_location(ast.Name(n, ast.Load()), node) for n in names]
         return node
+
+
+def is_array_type(function: ast.expr) -> bool:
+    """Return whether a call of ``function`` may make an array: ``np.ndarray``."""
+    return isinstance(function, ast.Attribute) and function.attr == "ndarray"
 
 
 def _comparison(op: ast.cmpop, at: ast.expr) -> ast.expr:

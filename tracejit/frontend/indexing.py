@@ -37,7 +37,7 @@ from tracejit.ops.elementwise import add, select
 from tracejit.ops.indexing import gather, scatter_add, scatter_set
 from tracejit.ops.linear import slice_, transpose
 
-__all__ = ["add_at", "index", "update"]
+__all__ = ["add_at", "fit", "index", "update"]
 
 
 def index(atom: Atom, key: Any) -> Atom:
@@ -80,7 +80,7 @@ def _masked_update(atom: Atom, key: Any, value: Atom) -> Atom | None:
     if len(value.shape) > len(rest):
         return None
     lifted = expand_dims(as_atom(mask), axes=tuple(range(len(mask.shape), len(atom.shape))))
-    return select(broadcast_to(lifted, atom.shape), _fit(value, (*mask.shape, *rest)), atom)
+    return select(broadcast_to(lifted, atom.shape), fit(value, (*mask.shape, *rest)), atom)
 
 
 def _drop_leading_ones(value: Atom, ndim: int) -> Atom:
@@ -89,7 +89,7 @@ def _drop_leading_ones(value: Atom, ndim: int) -> Atom:
     return squeeze(value, axes=tuple(range(len(extra)))) if all(d == 1 for d in extra) else value
 
 
-def _fit(value: Atom, shape: Shape) -> Atom:
+def fit(value: Atom, shape: Shape) -> Atom:
     """Return ``value`` broadcast for a store into ``shape``."""
     fitting = _drop_leading_ones(value, len(shape))
     try:
@@ -150,7 +150,7 @@ class _Plan:
         total = len(rest) + len(self.new_axes)
         old = iter(rest)
         full = tuple(1 if a in self.new_axes else next(old) for a in range(total))
-        value = _fit(value, tuple(full[p] for p in self.perm))
+        value = fit(value, tuple(full[p] for p in self.perm))
         inverse = tuple(sorted(range(total), key=self.perm.__getitem__))
         return squeeze(transpose(value, perm=inverse), axes=self.new_axes)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.frontend.indexing import fit
 from tracejit.frontend.registry import FUNCTIONS, implements, is_traced, operand, unsupported
 from tracejit.ir.tape import Atom
-from tracejit.ops.broadcasting import broadcast_to, convert
+from tracejit.ops.broadcasting import convert
 from tracejit.ops.elementwise import select
 
 __all__: list[str] = []
@@ -33,8 +34,8 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
 
 def _chosen(target: Any, mask: Atom, value: Atom) -> Atom:
     old: Atom = target.atom
-    new = broadcast_to(convert(value, dtype=old.dtype), old.shape)
-    return select(broadcast_to(convert(mask, dtype=np.dtype(bool)), old.shape), new, old)
+    new = fit(convert(value, dtype=old.dtype), old.shape)
+    return select(fit(convert(mask, dtype=np.dtype(bool)), old.shape), new, old)
 
 
 @implements(np.putmask)

@@ -16,14 +16,14 @@ import numpy as np
 from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreError, TracejitError
 from tracejit.frontend import symbolic
 from tracejit.frontend.concrete import guard
-from tracejit.frontend.indexing import add_at, index, update
+from tracejit.frontend.indexing import add_at, fit, index, update
 from tracejit.frontend.regions import Handle, born, touch, versions
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
 from tracejit.frontend.views import Path, follow, is_basic, path_between, put
 from tracejit.ir.tape import Atom, Var, current
-from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
+from tracejit.ops.broadcasting import convert, shape_text
 
 __all__ = ["TracedArray", "dispatch", "wrap"]
 
@@ -87,7 +87,7 @@ class TracedArray(Handle):
         """``self[...] = value`` with NumPy's casting."""
         new = operand(value)
         refuse_truncation(new, self.atom)
-        self._rebind(broadcast_to(convert(new, dtype=self.dtype), self.atom.shape))
+        self._rebind(fit(convert(new, dtype=self.dtype), self.atom.shape))
 
     def _scatter(self, ufunc: np.ufunc, key: Any, value: Any) -> None:
         """``ufunc.at(self, key, value)``."""
@@ -289,6 +289,8 @@ def wrap(result: Any) -> Any:
 
 def dispatch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the traced meaning of a NumPy function, or raise the error that names a way out."""
+    if function in _VIEWS and args and type(args[0]) is TracedArray:
+        return args[0]._view_by(function, *args[1:], **kwargs)
     meaning = FUNCTIONS.get(function)
     if meaning is None:
         name = f"{getattr(function, '__module__', 'numpy')}.{getattr(function, '__name__', function)}"
@@ -356,6 +358,12 @@ def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
 
     return method
 
+
+_VIEWS = frozenset({
+    np.reshape, np.ravel, np.transpose, np.matrix_transpose, np.permute_dims, np.swapaxes, np.moveaxis, np.rollaxis,
+    np.squeeze, np.expand_dims,
+})  # fmt: skip
+"""Functions whose result NumPy lets share memory with their first argument."""
 
 _BINARY = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
