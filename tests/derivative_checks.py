@@ -1,10 +1,11 @@
-"""Compare a function with its traced self: values, gradients with finite differences and with the unrolled trace."""
+"""Compare a function with its traced self: values, and gradients with two other ways to get them."""
 
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import numpy as np
+
 import tracejit as tj
 from tracejit.frontend import looping
 from tracejit.ir.tape import Tape
@@ -28,12 +29,12 @@ def numeric_gradient(function: Function, x: Any, eps: float = 1e-6) -> Any:
 
 
 def check_function(function: Function, x: Any, rtol: float = 1e-5) -> None:
-    """The traced function has NumPy's value, and the gradient of finite differences and of the unrolled trace."""
+    """The traced function has NumPy's value, and the gradient by differences and by the unrolled trace."""
     fresh = _rebuilt(function)
     np.testing.assert_allclose(tj.jit(fresh)(_copied(x)), function(_copied(x)), rtol=1e-12)
     gradient = tj.grad(_rebuilt(function))(_copied(x))
     np.testing.assert_allclose(gradient, numeric_gradient(function, x), rtol=rtol, atol=1e-6)
-    value, tangent = tj.jvp(_rebuilt(function), (_copied(x),), (np.ones_like(x, float),))
+    _, tangent = tj.jvp(_rebuilt(function), (_copied(x),), (np.ones_like(x, float),))
     np.testing.assert_allclose(tangent, np.sum(gradient), rtol=1e-9, atol=1e-9)
     with mock.patch.object(looping, "_attempt", lambda make: "switched off"):
         np.testing.assert_allclose(tj.grad(_rebuilt(function))(_copied(x)), gradient, rtol=1e-9, atol=1e-9)

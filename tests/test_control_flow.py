@@ -1,4 +1,4 @@
-"""Loops and branches of plain Python code: one region each, with the value and derivatives of the unrolled code."""
+"""Loops and branches of plain Python code: regions with the value and derivatives of unrolled code."""
 
 import math
 from collections.abc import Iterator
@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tracejit as tj
 from derivative_checks import check_function, regions, traced
 
-# ruff: noqa: B007, PLW0603, SIM108, PLW2901
+import tracejit as tj
+
+# ruff: noqa: B007, B905, E501, PERF401, SIM113, PLW0603
 
 X = np.linspace(-1, 2, 12) ** 2 + 0.3
 SPD = np.random.default_rng(0).normal(size=(10, 10))
@@ -23,7 +24,7 @@ def interpreted() -> Iterator[None]:
         yield
 
 
-# --- functions that become regions ------------------------------------------------------------------------------------
+# --- functions that become regions --------------------------------------------------------------------------
 
 
 def scaled_sum(x):
@@ -312,7 +313,7 @@ def test_region(function, x):
     check_function(function, x)
 
 
-# --- loops that cannot be regions -------------------------------------------------------------------------------------
+# --- loops that cannot be regions ---------------------------------------------------------------------------
 
 
 def list_grows(x):
@@ -462,7 +463,7 @@ def test_second_order():
     np.testing.assert_allclose(slope, (first(0.6 + 1e-6) - first(0.6 - 1e-6)) / 2e-6, rtol=1e-5)
 
 
-# --- explicit forms ---------------------------------------------------------------------------------------------------
+# --- explicit forms -----------------------------------------------------------------------------------------
 
 EXPLICIT = [
     (lambda x: tj.fori_loop(0, 10, lambda i, s: s * x + i, 1.0), 1.1),
@@ -470,7 +471,10 @@ EXPLICIT = [
     (lambda x: tj.cond(x > 1, lambda y: y * y, lambda y: -y, x), 1.7),
     (lambda x: tj.cond(x > 1, lambda y: y * y, lambda y: -y, x), 0.7),
     (lambda x: sum(tj.scan(lambda c, v: (c * 0.5 + v * x, c * v), 0.0, np.linspace(0, 1, 10))[0:1]), 1.3),
-    (lambda x: (tj.scan(lambda c, v: (c * v, c + v), x, x * np.arange(4.0), reverse=True)[1] ** 2).sum(), 1.3),
+    (
+        lambda x: (tj.scan(lambda c, v: (c * v, c + v), x, x * np.arange(4.0), reverse=True)[1] ** 2).sum(),
+        1.3,
+    ),
     (lambda x: tj.scan(lambda c, _: (c * c, (c, None)), x, length=4)[1][0].sum(), 1.1),
 ]
 

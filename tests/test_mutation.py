@@ -1,12 +1,15 @@
-"""Arrays written in place: views in both directions, arrays made in the function, NumPy's writing functions."""
+"""Arrays written in place: views in both directions, arrays made inside, NumPy's writing functions."""
+
+# ruff: noqa: B905, E501
 
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import tracejit as tj
 from derivative_checks import check_function, traced
 from numpy import zeros
+
+import tracejit as tj
 
 X = np.linspace(-1, 2, 12) ** 2 + 0.3
 

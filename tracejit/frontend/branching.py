@@ -1,15 +1,26 @@
-"""``if`` inside a region: both branches are traced, and their results are chosen by the condition when the tape runs."""
+"""``if`` inside a region: both branches are traced, and the running tape chooses between their results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import CellType
 from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.carrying import Attempt, Pass, State, Static, alike, arrays_in, fitted, merged, refuse_alias, split, unset
+from tracejit.frontend.carries import (
+    State,
+    Static,
+    alike,
+    arrays_in,
+    fitted,
+    merged,
+    refuse_alias,
+    split,
+    unset,
+)
+from tracejit.frontend.carrying import Attempt, Pass
 from tracejit.frontend.exits import code_of, exit_from, has_value, value_of
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.frontend.regions import RegionFailed, active
@@ -26,7 +37,7 @@ __all__ = ["branch", "is_undecided", "truth"]
 
 
 def is_undecided(test: Any) -> bool:
-    """Return whether only the running tape will know the truth of ``test``, and control flow can wait for it."""
+    """Return whether only the running tape will know the truth of ``test``, and may be left to act on it."""
     if active() is None or type(test) is not TracedArray:
         return False
     return not isinstance(test.atom, Lit) and test.atom.aval.size == 1
@@ -42,13 +53,14 @@ def branch(
     test: Any,
     true: Callable[[], Any] | None,
     false: Callable[[], Any] | None,
-    names: Iterable[str] = (),
+    names: Collection[str] = (),
     roots: Sequence[Any] = (),
     wait: bool = False,
 ) -> Any:
     """``if test: true() else: false()``; returns how the branch ended.
 
-    ``roots`` is where the user's state is found, if not through the variables of the branches; ``wait`` leaves the
+    ``roots`` is where the user's state is found, if not through the variables of the branches; ``wait``
+    leaves the
     decision to the running tape outside of loops too.
     """
     if not (is_undecided(test) or (wait and not isinstance(test.atom, Lit))):
@@ -142,10 +154,7 @@ class _Union:
 
     def _handles(self) -> list[_Result]:
         found = {key: handle for p in self.passes for key, (handle, _) in p.writes.items()}
-        return [
-            _Result(lambda new, h=handle: h._rebind(new.atom), "an array", [_written(p, handle) for p in self.passes], LEAF)
-            for handle in found.values()
-        ]
+        return [_of_handle(handle, self.passes) for handle in found.values()]
 
     def _ends(self) -> tuple[Any, _Result | None]:
         ends = [p.ended for p in self.passes]
@@ -162,7 +171,9 @@ class _Union:
                 self._agree(value, tree)
             self._same_statics(value)
         plain = not any(is_traced(c) for c in codes) and codes[0] == codes[1]
-        return codes[0] if plain else _Result(lambda new: None, "how it ends", [[operand(c)] for c in codes], LEAF), value
+        return codes[0] if plain else _Result(
+            lambda new: None, "how it ends", [[operand(c)] for c in codes], LEAF
+        ), value
 
     def _all(self) -> list[_Result]:
         ends = [self.code] if isinstance(self.code, _Result) else []
@@ -197,7 +208,16 @@ class _Union:
         leaves = next(found for found in result.leaves if found is not None)
         assert result.tree is not None
         new = iter(handles)
-        return result.tree.unflatten([leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves])
+        return result.tree.unflatten(
+            [leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves]
+        )
+
+
+def _of_handle(handle: Any, passes: Sequence[Pass]) -> _Result:
+    def put(new: Any) -> None:
+        handle._rebind(new.atom)
+
+    return _Result(put, "an array", [_written(p, handle) for p in passes], LEAF)
 
 
 def _written(found: Pass, handle: Any) -> list[Any]:

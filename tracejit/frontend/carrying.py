@@ -5,118 +5,37 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from types import CellType, CodeType
+from types import CodeType
 from typing import Any
 
-import numpy as np
-
-from tracejit.frontend.places import Key, Place, Snapshot
-from tracejit.frontend.pytree import LEAF, TreeDef, flatten
+from tracejit.frontend.carries import (
+    Carry,
+    Static,
+    alike,
+    arrays_in,
+    merged,
+    of_handle,
+    of_place,
+    path_of,
+    refuse_alias,
+    root_of,
+    split,
+)
+from tracejit.frontend.places import Place, Snapshot
+from tracejit.frontend.pytree import TreeDef
 from tracejit.frontend.regions import Handle, Log, RegionFailed
-from tracejit.frontend.registry import is_traced, operand
+from tracejit.frontend.registry import operand
 from tracejit.frontend.tracer import TracedArray
-from tracejit.frontend.values import MISSING, same
-from tracejit.ir.aval import Aval
+from tracejit.frontend.values import MISSING
 from tracejit.ir.dims import Undecided
 from tracejit.ir.tape import Atom, Builder, Var
-from tracejit.ops.broadcasting import convert, full
 
-__all__ = ["Attempt", "Carry", "Pass", "State", "Static", "fitted", "alike", "arrays_in", "merged", "refuse_alias", "split", "unset"]
+__all__ = ["Attempt", "Pass"]
 
 _LIMIT = 12
 
 _guesses: weakref.WeakKeyDictionary[CodeType, frozenset[tuple[str, bool]]] = weakref.WeakKeyDictionary()
 """Per loop body what it carried the last time: (path, whether the array there was written into)."""
-
-
-class State(dict[str, Any]):
-    """What a door itself keeps from one iteration to the next; entries may be added on the way."""
-
-
-@dataclass(frozen=True)
-class Static:
-    """A leaf that is no number."""
-
-    value: Any
-
-
-def split(value: Any) -> tuple[list[Any], TreeDef]:
-    """Return the leaves of a value, numbers as what they are, anything else as `Static`, and the structure."""
-    leaves, tree = flatten(value)
-    return [leaf if _is_number(leaf) else Static(leaf) for leaf in leaves], tree
-
-
-def _is_number(leaf: Any) -> bool:
-    if is_traced(leaf):
-        return True
-    if isinstance(leaf, np.ndarray | np.generic):
-        return leaf.dtype.kind in "biufc"
-    return isinstance(leaf, bool | int | float | complex)
-
-
-def merged(left: Aval, right: Aval) -> Aval:
-    """Return the aval that holds values of both, by NumPy's promotion."""
-    if left.shape != right.shape:
-        raise RegionFailed(f"a value changes its shape from {left} to {right}")
-    if left.weak and right.weak:
-        return replace(left, dtype=np.result_type(left.dtype, right.dtype))
-    return Aval(left.shape, np.result_type(_sample(left), _sample(right)))
-
-
-def _sample(aval: Aval) -> Any:
-    return aval.promotion(0) if aval.weak else aval.dtype  # type: ignore[operator]
-
-
-@dataclass(eq=False)
-class Carry:
-    """A place, or a handle that is written into, whose contents go from one iteration to the next.
-
-    Attributes
-    ----------
-    place : Place or None
-    handle : TracedArray or None
-    leaves : list
-        What is there before, or after the first iteration if nothing is: numbers and `Static`.
-    tree : TreeDef
-    avals : list of Aval
-        Of the numbers, wide enough for what every iteration leaves there.
-    created : bool
-        Nothing is there before the first iteration.
-    shared : bool
-        Somebody else holds the object too.
-    """
-
-    place: Place | None
-    handle: Any
-    leaves: list[Any]
-    tree: TreeDef
-    avals: list[Aval]
-    created: bool = False
-    shared: bool = False
-
-    def initial(self) -> list[Atom]:
-        """Append what goes into the first iteration."""
-        if self.created:
-            return [unset(a) for a in self.avals]
-        return [fitted(operand(leaf), a) for leaf, a in zip(self.numbers(), self.avals, strict=True)]
-
-    def numbers(self) -> list[Any]:
-        return [leaf for leaf in self.leaves if not isinstance(leaf, Static)]
-
-    def rebuilt(self, values: Iterable[Any], leaves: Sequence[Any]) -> Any:
-        """Return the value with its numbers replaced."""
-        new = iter(values)
-        return self.tree.unflatten([leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves])
-
-
-def unset(aval: Aval) -> Atom:
-    """Return what stands for a variable that has no value yet: NaN where there is one."""
-    return full(np.nan if aval.inexact else 0, aval.shape, aval.dtype)
-
-
-def fitted(atom: Atom, aval: Aval) -> Atom:
-    """Return ``atom`` in the dtype of ``aval``."""
-    return atom if atom.dtype == aval.dtype else convert(atom, dtype=aval.dtype)
 
 
 @dataclass(eq=False)
@@ -172,10 +91,10 @@ class Attempt:
         }
         self.carries: dict[Any, Carry] = {}
 
-    # --- one pass -----------------------------------------------------------------------------------------------------
+    # --- one pass -------------------------------------------------------------------------------------------
 
     def run(self, step: Callable[[], Any]) -> tuple[Pass, list[Carry]]:
-        """Run ``step`` on fresh inputs for the carries; return what happened and further carries that it needs."""
+        """Run ``step`` on fresh inputs for the carries; return what happened, and what else it carries."""
         found = Pass(Builder(), Log())
         try:
             with found.builder, found.log:
@@ -217,21 +136,21 @@ class Attempt:
         known = {id(c.handle) for c in self.carries.values()}
         written = [h for h in found.log.written.values() if id(h) not in known]
         found.writes.update((id(h), (h, h.atom)) for h in written)
-        return [*(_of_place(*change) for change in found.changes.values()), *map(_of_handle, written)]
+        return [*(of_place(*change) for change in found.changes.values()), *map(of_handle, written)]
 
     def _leave(self, found: Pass, carry: Carry, value: Any, entry: Any) -> None:
         if value is MISSING:
-            raise RegionFailed(f"{_path(carry)} is deleted")
+            raise RegionFailed(f"{path_of(carry)} is deleted")
         leaves, tree = split(value)
         if tree != carry.tree:
-            raise RegionFailed(f"{_path(carry)} changes from {carry.tree} to {tree}")
+            raise RegionFailed(f"{path_of(carry)} changes from {carry.tree} to {tree}")
         for leaf, before in zip(leaves, carry.leaves, strict=True):
             if isinstance(leaf, Static) != isinstance(before, Static) or not alike(leaf, before):
-                raise RegionFailed(f"{_path(carry)} holds something else in each iteration")
+                raise RegionFailed(f"{path_of(carry)} holds something else in each iteration")
         found.outputs.append([operand(leaf) for leaf in leaves if not isinstance(leaf, Static)])
         found.objects.append(value)
 
-    # --- until nothing is added ---------------------------------------------------------------------------------------
+    # --- until nothing is added -----------------------------------------------------------------------------
 
     def settle(self, step: Callable[[], Any], first: Callable[[Pass], None], code: CodeType) -> Pass:
         """Run ``step`` until it carries what it is given to carry; return the last pass."""
@@ -260,15 +179,14 @@ class Attempt:
         raise RegionFailed("what it carries does not settle")
 
     def _guess(self, names: Collection[tuple[str, bool]]) -> None:
-        """Start with what this loop carried the last time: a loop inside another one is traced again and again."""
+        """Start with what this loop carried the last time: inner loops are traced again and again."""
         for place in self.snapshot.named():
             if (place.path, False) in names and id(place.container.owner) not in self.unwanted:
                 leaves, tree = split(place.old)
                 if any(not isinstance(leaf, Static) for leaf in leaves):
                     self._add(Carry(place, None, leaves, tree, []))
-            if (place.path, True) in names and isinstance(place.old, np.ndarray) and issubclass(type(place.old), Handle):
-                if _root(place.old) is place.old:
-                    self._add(_of_handle(place.old))
+            if (place.path, True) in names and _is_whole_array(place.old):
+                self._add(of_handle(place.old))
 
     def _remember(self, code: CodeType) -> None:
         names = {(c.place.path, False) for c in self.carries.values() if c.place is not None}
@@ -300,15 +218,19 @@ class Attempt:
             if carry.handle is None
         ]
         for carry, after, _ in rows:
-            refuse_alias(_path(carry), after, found.log)
+            refuse_alias(path_of(carry), after, found.log)
         shared = {id(v) for carry, _, entry in rows if carry.shared for v in entry}
         for _ in rows:  # an array that somebody else holds may move from name to name
-            shared |= {id(v) for _, after, entry in rows if any(id(a) in shared for a in after) for v in entry}
+            shared |= {
+                id(v) for _, after, entry in rows if any(id(a) in shared for a in after) for v in entry
+            }
         for carry, _, entry in rows:
             if any(id(v) in shared and v._version for v in entry):
-                raise RegionFailed(f"the array {_path(carry)} is written into and replaced, and has another name too")
+                raise RegionFailed(
+                    f"the array {path_of(carry)} is written into and replaced, and has another name too"
+                )
 
-    # --- afterwards ---------------------------------------------------------------------------------------------------
+    # --- afterwards -----------------------------------------------------------------------------------------
 
     def commit(self, found: Pass, results: Sequence[Atom]) -> None:
         """Leave the results where the body left what they stand for."""
@@ -330,54 +252,5 @@ class Attempt:
             carry.place.put(carry.rebuilt(handles, leaves))
 
 
-def alike(leaf: Any, before: Any) -> bool:
-    """Return whether two leaves are the same where they are no numbers."""
-    if not isinstance(leaf, Static):
-        return True
-    return leaf.value is before.value or _same_constant(leaf.value, before.value)
-
-
-def _same_constant(left: Any, right: Any) -> bool:
-    return type(left) is type(right) and isinstance(left, str | bytes | tuple | type(None)) and same(left, right)
-
-
-def _of_place(place: Place, atoms: list[Any], tree: TreeDef) -> Carry:
-    if place.new is MISSING:
-        raise RegionFailed(f"{place.path} is deleted")
-    if place.old is MISSING:
-        if not isinstance(place.container.owner, CellType | State):
-            raise RegionFailed(f"{place.path} is added")
-        return Carry(place, None, atoms, tree, [a.aval for a in atoms if not isinstance(a, Static)], created=True)
-    leaves, tree = split(place.old)
-    if all(isinstance(leaf, Static) for leaf in leaves):
-        raise RegionFailed(f"{place.path} changes from {_short(place.old)} to {_short(place.new)}")
-    return Carry(place, None, leaves, tree, [])
-
-
-def _of_handle(handle: Any) -> Carry:
-    return Carry(None, handle, [handle], LEAF, [operand(handle).aval])
-
-
-def _root(handle: Any) -> Any:
-    while handle._base is not None:
-        handle = handle._base
-    return handle
-
-
-def arrays_in(value: Any) -> list[Any]:
-    """Return the traced arrays among the leaves of a value."""
-    return [v for v in split(value)[0] if type(v) is TracedArray and v.ndim]
-
-
-def refuse_alias(path: str, arrays: Iterable[Any], log: Log) -> None:
-    """Raise if one of ``arrays`` was made before, or is a view: afterwards it would be an array of its own."""
-    if any(_root(v)._born < log.serial or v._base is not None for v in arrays):
-        raise RegionFailed(f"{path} becomes another name of an array, or a view of one")
-
-
-def _path(carry: Carry) -> str:
-    return carry.place.path if carry.place is not None else "an array"
-
-
-def _short(value: Any) -> str:
-    return type(value).__name__ if not isinstance(value, str | bool | type(None)) else repr(value)
+def _is_whole_array(value: Any) -> bool:
+    return issubclass(type(value), Handle) and root_of(value) is value

@@ -1,4 +1,5 @@
-"""The doors that lifted code goes through: loops, branches, truth values, and builtins that want plain numbers.
+"""The doors that lifted code goes through: loops, branches, truth values, and builtins that want plain
+numbers.
 
 Where nothing is traced, or a region cannot be made, each door does what Python does.
 """
@@ -10,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.buffers import buffered
 from tracejit.frontend.branching import branch, is_undecided, truth
+from tracejit.frontend.buffers import buffered
 from tracejit.frontend.doors import DOORS
 from tracejit.frontend.exits import BREAK, CONTINUE, GO, RETURNED, Exit
 from tracejit.frontend.iteration import enumerate_, range_, reversed_, zip_
@@ -107,14 +108,9 @@ def choose(test: Any, true: Body, false: Body) -> Any:
 def chain(pairs: tuple[Body, ...], left: Any, right: Any, *others: Body) -> Any:
     """``left < right < other()...``."""
     result = pairs[0](left, right)
-    for number, other in enumerate(others, 1):
-        if is_undecided(result):
-            return and_(result, lambda: chain(pairs[number:], right, other(), *others[number:]))
-        if not result:
-            return result
-        left, right = right, other()
-        result = pairs[number](left, right)
-    return result
+    if not others or not (is_undecided(result) or result):
+        return result
+    return and_(result, lambda: chain(pairs[1:], right, others[0](), *others[1:]))
 
 
 _TYPES: dict[Any, Any] = {

@@ -13,7 +13,8 @@ import numpy as np
 from tracejit.errors import StructureError
 from tracejit.frontend.branching import branch
 from tracejit.frontend.buffers import Buffer
-from tracejit.frontend.carrying import Attempt, State, Static, split
+from tracejit.frontend.carries import State, Static, split
+from tracejit.frontend.carrying import Attempt
 from tracejit.frontend.exits import value_of
 from tracejit.frontend.iteration import Plan, range_
 from tracejit.frontend.looping import Commit, closed, for_region, while_region
@@ -38,7 +39,7 @@ def _region(what: str, make: Callable[[], Commit]) -> Any:
         raise StructureError(
             f"`tj.{what}` cannot be one loop: {failure}.",
             where=current().source(),
-            hint="What is carried must keep its structure, shapes and kinds of values; or write a Python loop.",
+            hint="What is carried must keep its structure, shapes and kinds of values; or write a loop.",
         ) from None
     return commit()
 
@@ -108,7 +109,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
-    """Return ``true_fun(*operands)`` if ``pred``, else ``false_fun(*operands)``; a traced ``pred`` is no guard.
+    """Return ``true_fun(*operands)`` if ``pred``, else ``false_fun(*operands)``; a traced ``pred`` is no
+    guard.
 
     Examples
     --------
@@ -119,7 +121,12 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         return true_fun(*operands) if pred else false_fun(*operands)
     try:
         ended = branch(
-            pred, lambda: (true_fun(*operands),), lambda: (false_fun(*operands),), (), [true_fun, false_fun], wait=True
+            pred,
+            lambda: (true_fun(*operands),),
+            lambda: (false_fun(*operands),),
+            (),
+            [true_fun, false_fun],
+            wait=True,
         )
     except RegionFailed as failure:
         raise StructureError(
@@ -131,9 +138,14 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: Any = None, reverse: bool = False
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Fold ``carry, y = f(carry, x)`` over the leading axis of ``xs``; return the last carry and the ys, stacked.
+    """Fold ``carry, y = f(carry, x)`` over the leading axis of ``xs``; return the last carry and the ys,
+    stacked.
 
     Parameters
     ----------
@@ -202,4 +214,3 @@ def _scan(f: Callable[..., Any], init: Any, xs: Any, trips: Any, reverse: bool) 
 
     result: tuple[Any, Any] = _region("scan", make)
     return result
-

@@ -1,6 +1,7 @@
 """Rewrite expressions so that Python's own decisions on values go through doors.
 
-``and or not``, conditional expressions and chained comparisons ask for truth values, and ``int(x)`` or ``range(n)``
+``and or not``, conditional expressions and chained comparisons ask for truth values, and ``int(x)`` or
+``range(n)``
 for plain numbers; behind the doors of `control_flow` they work on traced values too.
 """
 
@@ -31,7 +32,9 @@ class Expressions(ast.NodeTransformer):
         Rewrites the functions defined inside.
     """
 
-    def __init__(self, parameters: Sequence[str], nested: Callable[[ast.FunctionDef], ast.FunctionDef]) -> None:
+    def __init__(
+        self, parameters: Sequence[str], nested: Callable[[ast.FunctionDef], ast.FunctionDef]
+    ) -> None:
         self.first = next(iter(parameters), None)
         self.nested = nested
 
@@ -45,7 +48,7 @@ class Expressions(ast.NodeTransformer):
         for item in getattr(statement, "items", ()):
             item.context_expr = self.visit(item.context_expr)
 
-    # --- definitions --------------------------------------------------------------------------------------------------
+    # --- definitions ----------------------------------------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
@@ -60,7 +63,7 @@ class Expressions(ast.NodeTransformer):
         node.body = [self.nested(s) if isinstance(s, ast.FunctionDef) else s for s in node.body]
         return node
 
-    # --- decisions ----------------------------------------------------------------------------------------------------
+    # --- decisions ------------------------------------------------------------------------------------------
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         first, *others = [self.visit(v) for v in node.values]
@@ -85,7 +88,9 @@ class Expressions(ast.NodeTransformer):
             return node
         pairs = [_comparison(op, node) for op in node.ops]
         second, *later = node.comparators
-        return _door(node, "_tj_chain", ast.Tuple(pairs, ast.Load()), node.left, second, *map(_delayed, later))
+        return _door(
+            node, "_tj_chain", ast.Tuple(pairs, ast.Load()), node.left, second, *map(_delayed, later)
+        )
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
@@ -128,4 +133,3 @@ def _place(new: Any, at: ast.AST) -> Any:
 def _pinned(values: Sequence[ast.AST]) -> bool:
     """Return whether a value has to be computed in the function itself: it binds a name, or suspends."""
     return any(isinstance(n, _PINNED) for v in values for n in ast.walk(v))
-

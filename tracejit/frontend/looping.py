@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from tracejit.frontend.branching import branch
-from tracejit.frontend.carrying import Attempt, Pass, State, fitted
+from tracejit.frontend.carries import State, fitted
+from tracejit.frontend.carrying import Attempt, Pass
 from tracejit.frontend.exits import CONTINUE, Leaving
 from tracejit.frontend.iteration import Plan, plan_of
 from tracejit.frontend.regions import RegionFailed, active
@@ -43,7 +44,7 @@ class Plainly(RegionFailed):
     """Nothing traced goes into the loop."""
 
 
-# --- for --------------------------------------------------------------------------------------------------------------
+# --- for ----------------------------------------------------------------------------------------------------
 
 
 def run_for(iterable: Iterable[Any], body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> Any:
@@ -106,7 +107,7 @@ def _note(reason: str) -> None:
 
 
 def for_region(
-    plan: Plan, body: Callable[..., Any], names: Iterable[str], leaves: bool, roots: Sequence[Any] = ()
+    plan: Plan, body: Callable[..., Any], names: Collection[str], leaves: bool, roots: Sequence[Any] = ()
 ) -> Commit:
     """Trace a loop over the items of ``plan``."""
     leaving = Leaving() if leaves else None
@@ -139,7 +140,9 @@ def _depth() -> int:
     return len(current()._outer)
 
 
-def _take(leaving: Leaving | None, run: Callable[[], Any], names: Iterable[str], roots: Sequence[Any]) -> None:
+def _take(
+    leaving: Leaving | None, run: Callable[[], Any], names: Collection[str], roots: Sequence[Any]
+) -> None:
     if leaving is None:
         if run() not in (None, CONTINUE):
             raise RegionFailed("it leaves in the first iteration")
@@ -155,8 +158,10 @@ def _refuse_plain(plan: Plan, found: Pass) -> None:
         raise Plainly("nothing traced goes into it")
 
 
-def closed(attempt: Attempt, found: Pass, stacked: Sequence[Atom] = ()) -> tuple[Tape, list[Atom], tuple[Var, ...]]:
-    """Return the body's tape (with ``stacked`` after the carries), the initial carries, and what else it takes."""
+def closed(
+    attempt: Attempt, found: Pass, stacked: Sequence[Atom] = ()
+) -> tuple[Tape, list[Atom], tuple[Var, ...]]:
+    """Return the body's tape (``stacked`` after the carries), the initial carries, and what else it takes."""
     carries = list(attempt.carries.values())
     with found.builder:
         outputs = [
@@ -168,7 +173,7 @@ def closed(attempt: Attempt, found: Pass, stacked: Sequence[Atom] = ()) -> tuple
     return tape, [atom for carry in carries for atom in carry.initial()], operands
 
 
-# --- while ------------------------------------------------------------------------------------------------------------
+# --- while --------------------------------------------------------------------------------------------------
 
 
 def run_while(test: Callable[[], Any], body: Callable[[], Any], names: tuple[str, ...], leaves: bool) -> Any:
@@ -190,7 +195,12 @@ def run_while(test: Callable[[], Any], body: Callable[[], Any], names: tuple[str
 
 
 def while_region(
-    go: Any, test: Callable[[], Any], body: Callable[[], Any], names: Iterable[str], leaves: bool, roots: Sequence[Any] = ()
+    go: Any,
+    test: Callable[[], Any],
+    body: Callable[[], Any],
+    names: Collection[str],
+    leaves: bool,
+    roots: Sequence[Any] = (),
 ) -> Commit:
     """Trace a loop that goes on while ``test()`` holds, as it does at first: ``go``."""
     leaving = Leaving() if leaves else None
@@ -211,7 +221,10 @@ def while_region(
     doors = [state] if leaving is None else [state, leaving.state]
     attempt = Attempt([test, body], names, [*doors, *roots])
     found = attempt.settle(step, _refuse_plain_while, body.__code__)
-    key = next((k for k, c in attempt.carries.items() if c.place is not None and c.place.container.owner is state), None)
+    key = next(
+        (k for k, c in attempt.carries.items() if c.place is not None and c.place.container.owner is state),
+        None,
+    )
     if key is None:
         raise RegionFailed("its condition is the same in every iteration")
 
@@ -235,5 +248,3 @@ def _condition(body: Tape, number: int, attempt: Attempt) -> Tape:
     inputs = tuple(Var(v.aval, v.name) for v in body.inputs)
     place = sum(len(c.avals) for c in list(attempt.carries.values())[:number])
     return Tape(inputs, (), (), (inputs[place],))
-
-

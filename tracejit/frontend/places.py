@@ -1,11 +1,14 @@
-"""The places that code can store into: variables, attributes, entries of containers; compared before and after.
+"""The places that code can store into: variables, attributes, entries of containers; compared before and
+after.
 
-A `Snapshot` walks over everything that a body can reach through its variables, and notes what lies where.  After the
+A `Snapshot` walks over everything that a body can reach through its variables, and notes what lies where.
+After the
 body has run, what differs is what it stored; and all of it can be put back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +41,9 @@ class _Container:
     items: Callable[[], Items]
     store: Callable[[Any, Any], None]
     remove: Callable[[Any], None]
-    presented: Callable[[Any, Any], Any] = lambda key, otherwise: otherwise  # what it was when it was first read
+    presented: Callable[[Any, Any], Any] = lambda key, otherwise: (
+        otherwise
+    )  # what it was when it was first read
 
 
 class Place(NamedTuple):
@@ -95,7 +100,12 @@ class Snapshot:
             made = self._environment.made_for(place.owner)
             container = None if made is None else _container(made, place.path(""), self._environment)
             if container is not None and id(made) not in self._containers:
-                yield container, ({None: v for v in place.seen.values()} if isinstance(made, CellType) else place.seen)
+                yield (
+                    container,
+                    dict.fromkeys((None,), *place.seen.values())
+                    if isinstance(made, CellType)
+                    else place.seen,
+                )
 
     def renewed(self) -> bool:
         """Look again if there is more to see than before; return whether there is."""
@@ -154,12 +164,17 @@ class Snapshot:
         finally:
             self._arrays = arrays
 
-    # --- walking ------------------------------------------------------------------------------------------------------
+    # --- walking --------------------------------------------------------------------------------------------
 
     def _walk(self, stack: list[tuple[Any, str]]) -> None:
         while stack:
             value, path = stack.pop()
-            if is_traced(value) or issubclass(type(value), Handle) or id(value) in self._visited or isinstance(value, _PLAIN):
+            if (
+                is_traced(value)
+                or issubclass(type(value), Handle)
+                or id(value) in self._visited
+                or isinstance(value, _PLAIN)
+            ):
                 continue
             self._visited[id(value)] = value
             stack.extend(self._inside(value, path))
@@ -180,7 +195,9 @@ class Snapshot:
             if container is not None:
                 yield from self._enter(container)
             elif changes_unseen(value):
-                raise RegionFailed(f"{path or 'a variable'} is a {type(value).__name__}, which may change unseen")
+                raise RegionFailed(
+                    f"{path or 'a variable'} is a {type(value).__name__}, which may change unseen"
+                )
 
     def _enter(self, container: _Container) -> Iterator[tuple[Any, str]]:
         self._unshared.update((id(container.owner), key) for key in _unshared(container.owner))
@@ -190,7 +207,21 @@ class Snapshot:
             yield item, Place(container, key, item, item).path
 
 
-_PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic, np.dtype, range, slice, type, np.ufunc)
+_PLAIN = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    np.generic,
+    np.dtype,
+    range,
+    slice,
+    type,
+    np.ufunc,
+)
 
 
 def _environment_of(roots: Iterable[Any]) -> Any:
@@ -211,15 +242,33 @@ def _of_function(function: FunctionType, path: str) -> Iterator[tuple[Any, str]]
 
 def _container(value: Any, path: str, environment: Any) -> _Container | None:
     if isinstance(value, CellType):
-        return _Container(value, path, partial(_contents, value), partial(_fill, value), partial(_empty, value))
+        return _Container(
+            value, path, partial(_contents, value), partial(_fill, value), partial(_empty, value)
+        )
     if isinstance(value, ShadowGlobals):
-        return _Container(value, "global", value.written, value.__setitem__, value.__delitem__, value.seen.get)
+        return _Container(
+            value, "global", value.written, value.__setitem__, value.__delitem__, value.seen.get
+        )
     if isinstance(value, dict):
-        return _Container(value, path, partial(dict, value), partial(dict.__setitem__, value), partial(dict.__delitem__, value))
+        return _Container(
+            value,
+            path,
+            partial(dict, value),
+            partial(dict.__setitem__, value),
+            partial(dict.__delitem__, value),
+        )
     if isinstance(value, list | deque):
-        return _Container(value, path, lambda: dict(enumerate(value)), partial(_store_item, value), partial(_drop_item, value))
+        return _Container(
+            value,
+            path,
+            lambda: dict(enumerate(value)),
+            partial(_store_item, value),
+            partial(_drop_item, value),
+        )
     if isinstance(value, set):
-        return _Container(value, path, lambda: dict.fromkeys(value, True), lambda k, v: value.add(k), value.discard)
+        return _Container(
+            value, path, lambda: dict.fromkeys(value, True), lambda k, v: value.add(k), value.discard
+        )
     if type(value).__flags__ & HEAP_TYPE and not type(value).__module__.startswith(("tracejit", "numpy")):
         return _instance(value, path, environment)
     return None
@@ -273,10 +322,8 @@ def _fill(cell: CellType, key: None, value: Any) -> None:
 
 
 def _empty(cell: CellType, key: None) -> None:
-    try:
+    with contextlib.suppress(ValueError):
         del cell.cell_contents
-    except ValueError:
-        pass
 
 
 def _unshared(owner: Any) -> list[Any]:

@@ -30,7 +30,7 @@ _INT, _FLOAT, _COMPLEX = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.c
 def weak(atom: Atom, dtype: np.dtype[Any]) -> TracedArray:
     """Return ``atom`` as a traced Python scalar."""
     if isinstance(atom, Lit):
-        return TracedArray(Lit(convert(atom, dtype=dtype).value, weak=True))
+        return TracedArray(Lit(atom.value.astype(dtype), weak=True))
     if atom.aval.weak and atom.dtype == dtype:
         return TracedArray(atom)
     fresh: Var = convert.bind(atom, dtype=dtype)
@@ -45,7 +45,7 @@ def _scalar(value: Any, what: str) -> Atom:
     return TracedArray(atom)._scalar() if atom.shape else atom
 
 
-# --- types ------------------------------------------------------------------------------------------------------------
+# --- types --------------------------------------------------------------------------------------------------
 
 
 def _int(value: Any = 0, *base: Any) -> Any:
@@ -72,7 +72,8 @@ def _complex(real: Any = 0, imag: Any = 0) -> Any:
     if not (is_traced(real) or is_traced(imag)):
         return complex(real, imag)
     parts = [weak(_scalar(p, "complex()"), _COMPLEX) for p in (real, imag)]
-    return parts[0] + 1j * parts[1] if is_traced(imag) or imag else parts[0]
+    whole = UFUNCS[np.add](parts[0].atom, UFUNCS[np.multiply](operand(1j), parts[1].atom))
+    return weak(whole, _COMPLEX)
 
 
 def _bool(value: Any = False) -> Any:
@@ -83,7 +84,7 @@ NUMBER_TYPES: dict[Any, Callable[..., Any]] = {int: _int, float: _float, complex
 """Builtin type -> what a call of it goes to."""
 
 
-# --- builtin functions ------------------------------------------------------------------------------------------------
+# --- builtin functions --------------------------------------------------------------------------------------
 
 
 def _extreme(name: str, compare: np.ufunc, whole: Any) -> Callable[..., Any]:
@@ -156,9 +157,11 @@ FUNCTIONS_OF_NUMBERS: dict[Any, Callable[..., Any]] = {
 """Builtin function -> what traced code gets instead."""
 
 
-# --- math and cmath ---------------------------------------------------------------------------------------------------
+# --- math and cmath -----------------------------------------------------------------------------------------
 
-_SAME = "sin cos tan sinh cosh tanh exp expm1 log1p log2 log10 sqrt fabs fmod copysign degrees radians cbrt exp2"
+_SAME = (
+    "sin cos tan sinh cosh tanh exp expm1 log1p log2 log10 sqrt fabs fmod copysign degrees radians cbrt exp2"
+)
 _NAMED = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power,
@@ -237,4 +240,3 @@ MODULES: dict[Any, dict[str, Callable[..., Any]]] = {
     | {"phase": _phase},
 }
 """Module -> those of its functions that traced code gets another meaning of."""
-

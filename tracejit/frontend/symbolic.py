@@ -29,7 +29,7 @@ class SymbolicSize:
     def __init__(self, dim: Poly) -> None:
         self._tracejit_dim = dim
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         return int
 

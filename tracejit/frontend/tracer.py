@@ -99,7 +99,7 @@ class TracedArray(Handle):
 
     # --- attributes ---------------------------------------------------------------------------------------------------
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         return np.ndarray
 
@@ -241,7 +241,7 @@ class TracedArray(Handle):
         return int(guard(self.atom))
 
     def _scalar(self) -> Atom:
-        return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom  # type: ignore[no-any-return]
+        return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise _needs_value("np.asarray()", "Use NumPy functions on it directly, or store it in an array made in the function.")
