@@ -1,4 +1,5 @@
-"""Classical algorithms as tapes with loops, and the same in NumPy: name -> (tape, arguments, plain function)."""
+"""Classical algorithms as tapes with loops, and the same in NumPy: name -> (tape, arguments, plain
+function)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -382,7 +383,6 @@ def scattered() -> Program:
             a, b = gather(u, i, axes=(0,)), gather(u, j, axes=(0,))
             u = scatter_set(u, mul(a, b), j, axes=(0,), unique=False)
             return [u, scatter_add(v, mul(gather(v, j, axes=(0,)), a), i, axes=(0,))]
-
 
         return for_(4, [u, v], step, xs=[as_atom(i), as_atom(j)])
 

@@ -1,4 +1,5 @@
-"""Loops and branches written by hand, and the same tapes unrolled: for tests of what passes do with bodies."""
+"""Loops and branches written by hand, and the same tapes unrolled: for tests of what passes do with
+bodies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -64,7 +65,8 @@ def for_(
     stacked: bool = False,
     reverse: bool = False,
 ) -> Any:
-    """``step(i, *carries, *entries)`` gives the next carries, or with ``stacked`` (carries, ys); so does this."""
+    """``step(i, *carries, *entries)`` gives the next carries, or with ``stacked`` (carries, ys); so does
+    this."""
     index = counter(trips)
     init = [_atom(x) for x in init]
     with Builder() as builder:
@@ -90,7 +92,9 @@ def whilst(test: Callable[..., Atom], step: Callable[..., Any], init: Sequence[A
     return while_of(init, [], *parts)
 
 
-def if_(predicate: Atom, then: Callable[..., Any], otherwise: Callable[..., Any], *operands: Any) -> tuple[Var, ...]:
+def if_(
+    predicate: Atom, then: Callable[..., Any], otherwise: Callable[..., Any], *operands: Any
+) -> tuple[Var, ...]:
     """The results of one of two functions of the operands."""
     operands = tuple(map(_atom, operands))
     sides = []

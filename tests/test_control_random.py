@@ -22,7 +22,7 @@ NAMES = ("s", "t", "u", "v", "w")  # two scalars, two arrays of m + 2 entries, o
 State = dict[str, Any]
 
 
-# --- programs: i counts the innermost loop ----------------------------------------------------------------------------
+# --- programs: i counts the innermost loop --------------------------------------------------------
 
 leaves = st.one_of(
     st.sampled_from([("var", "s"), ("var", "t"), ("const", 0.7), ("const", -1.3)]),
@@ -84,7 +84,9 @@ def expression(e: Any, i: Any, state: State, do: Language) -> Any:
         case ("sin", a):
             return do.sin(expression(a, i, state, do))
         case (kind, a, b):
-            return {"add": do.add, "mul": do.mul}[kind](expression(a, i, state, do), expression(b, i, state, do))
+            return {"add": do.add, "mul": do.mul}[kind](
+                expression(a, i, state, do), expression(b, i, state, do)
+            )
     raise AssertionError(e)
 
 
@@ -114,7 +116,7 @@ def execute(block: Any, i: Any, m: Any, state: State, do: Language) -> State:
     return state
 
 
-# --- run with NumPy, and on a tape ------------------------------------------------------------------------------------
+# --- run with NumPy, and on a tape ----------------------------------------------------------------
 
 
 def np_get(x: Any, place: Any) -> Any:

@@ -25,7 +25,9 @@ class Cond(Region):
 
     name = "cond"
 
-    def __call__(self, predicate: Any, operands: Sequence[Any], otherwise: Tape, then: Tape) -> tuple[Var, ...]:
+    def __call__(
+        self, predicate: Any, operands: Sequence[Any], otherwise: Tape, then: Tape
+    ) -> tuple[Var, ...]:
         """Append ``then(*operands) if predicate else otherwise(*operands)``."""
         results: tuple[Var, ...] = self.bind(predicate, *operands, branches=(otherwise, then))
         return results
@@ -43,7 +45,7 @@ class Cond(Region):
     ) -> tuple[Any, ...]:
         predicate, *operands = values
         taken = params["branches"][int(bool(predicate))]
-        return tuple(run_tape(taken, operands, ChainMap({}, sizes))[0])  # type: ignore[arg-type]
+        return tuple(run_tape(taken, operands, ChainMap({}, sizes))[0])
 
 
 def cond_of(

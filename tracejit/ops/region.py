@@ -81,7 +81,8 @@ def share_inputs(
 ) -> tuple[tuple[Tape, Tape], list[Any]]:
     """Give two bodies that were closed apart the same inputs; return them and the operands between.
 
-    The first and the last of their inputs (so many) are the same ones; each comes with the operands of the others.
+    The first and the last of their inputs (so many) are the same ones; each comes with the operands of the
+    others.
     """
     (a, extra), (b, more) = left, right
     tapes = []

@@ -1,8 +1,8 @@
 """Long loops whose iterations keep much: cut into segments, of which only the beginnings are kept.
 
-The loop becomes a loop over segments with a loop inside, and nothing else: the inner one has a number of trips that is known
-only while it runs, so what its iterations keep cannot leave the segment.  The backward sweep therefore runs each segment
-again from its beginning (`tracejit.passes.needs`).
+The loop becomes a loop over segments with a loop inside, and nothing else: the inner one has a number of
+trips that is known only while it runs, so what its iterations keep cannot leave the segment.  The backward
+sweep therefore runs each segment again from its beginning (`tracejit.passes.needs`).
 """
 
 from __future__ import annotations

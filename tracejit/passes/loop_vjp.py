@@ -81,16 +81,25 @@ class _Plan:
         body = _logs_as_carries(body, nc, len(self.logs))
         logs = [full(0, log.flat.shape, log.flat.dtype) for log in self.logs.values()]
         consts = [*operands[nc:start], *self.derived.operands]
-        final, ys = loop(body, [*operands[:nc], *logs], consts, operands[start:], **self._how(False))
+        final, ys = self._loop(body, [*operands[:nc], *logs], consts, operands[start:])
         results = (*final[:nc], *ys[: len(outputs) - nc])
         saved = dict(zip(self.stacked, ys[len(outputs) - nc :], strict=True))
         saved.update(zip(self.logs, final[nc:], strict=True))
         sums = tuple(n in self.sums for n in range(len(operands)))
-        return results, Backward(sums, lambda out, known: self._run_backward(operands, results, saved, out, known))
+        return results, Backward(
+            sums, lambda out, known: self._run_backward(operands, results, saved, out, known)
+        )
 
-    def _how(self, backward: bool) -> dict[str, object]:
-        reverse = self.params["reverse"] != backward
-        return {"index": self.params["index"], "trips": self.params["trips"], "reverse": reverse}
+    def _loop(
+        self,
+        body: Tape,
+        carries: Sequence[Atom],
+        consts: Sequence[Atom],
+        xs: Sequence[Atom],
+        backward: bool = False,
+    ) -> tuple[tuple[Var, ...], tuple[Var, ...]]:
+        how = {k: self.params[k] for k in ("index", "trips")}
+        return loop(body, carries, consts, xs, **how, reverse=self.params["reverse"] != backward)
 
     def _run_backward(
         self,
@@ -103,16 +112,22 @@ class _Plan:
         derived, nc, start = self.derived, self.nc, self.first_x
         consts = dict(zip(derived.inputs[nc:start], operands[nc:start], strict=True))
         consts |= dict(zip(derived.extra, derived.operands, strict=True)) | {v: saved[v] for v in self.logs}
-        xs = dict(zip(derived.inputs[start:], operands[start:], strict=True)) | {v: saved[v] for v in self.stacked}
+        xs = dict(zip(derived.inputs[start:], operands[start:], strict=True)) | {
+            v: saved[v] for v in self.stacked
+        }
         for ct, result, cotangent in zip(derived.cotangents[nc:], results[nc:], outward[nc:], strict=True):
             if ct is not None:
                 xs[ct] = zero_if_absent(cotangent, result)
-        carried = [zero_if_absent(c, r) for c, r, v in zip(outward, results, derived.cotangents[:nc], strict=False) if v]
+        carried = [
+            zero_if_absent(c, r)
+            for c, r, v in zip(outward, results, derived.cotangents[:nc], strict=False)
+            if v
+        ]
         carried += [zero_if_absent(known[n], operands[n]) for n in self.sums]
         carried += [results[c.place] for c in self.chains]
         inputs = [*self.backward_carries, *consts, *xs]
         body = backward_half(derived.joint, self.chains, self.kept, inputs, self._outputs(), self.logs)
-        final, ys = loop(body, carried, list(consts.values()), list(xs.values()), **self._how(True))
+        final, ys = self._loop(body, carried, list(consts.values()), list(xs.values()), backward=True)
         return self._updates(operands, results, known, list(final), list(ys))
 
     def _outputs(self) -> list[Atom]:
@@ -124,7 +139,12 @@ class _Plan:
         return [*carried, *summed, *arrays, *(c for c in inward[self.first_x :] if c is not None)]  # type: ignore[list-item]
 
     def _updates(
-        self, operands: Sequence[Atom], results: Sequence[Var], known: Sequence[Maybe], final: list[Var], ys: list[Var]
+        self,
+        operands: Sequence[Atom],
+        results: Sequence[Var],
+        known: Sequence[Maybe],
+        final: list[Var],
+        ys: list[Var],
     ) -> Pulled:
         derived, inward = self.derived, self.derived.inward
         updates: list[Update | None] = [None] * len(operands)
@@ -168,7 +188,11 @@ def forward_loop(
     plan = _Plan(eqn, wanted, absorb, sweep)
     if budget is None or _fits(plan.bytes_kept(), budget):
         return plan.run_forward(operands)
-    ratio = dims.hint(plan.bytes_carried()) * max(dims.hint(eqn.params["trips"]), 1) / dims.hint(plan.bytes_kept())
+    ratio = (
+        dims.hint(plan.bytes_carried())
+        * max(dims.hint(eqn.params["trips"]), 1)
+        / dims.hint(plan.bytes_kept())
+    )
     cut = segmented(eqn, operands, max(ratio, 1.0))
     nc, stacks = eqn.params["carries"], cut.stacks
     flags = [*wanted[:nc], *(False for _ in range(stacks)), *wanted[nc:]]
@@ -182,7 +206,7 @@ def forward_loop(
 
 
 def _fits(size: Dim, budget: int) -> bool:
-    """Return whether so many bytes are within the budget; the trace then holds for sizes of which the same is true."""
+    """Return whether so many bytes are within the budget; the trace holds for sizes with the same answer."""
     if any(s.local for s in dims.symbols(size)):
         return dims.hint(size) <= budget
     return current().decide(">=", budget - size)
@@ -193,7 +217,8 @@ def forward_while(
 ) -> tuple[tuple[Var, ...], Backward]:
     """Append a loop of unknown length; return its results and its backward sweep.
 
-    The backward sweep knows the number of trips, so it runs the loop again as a `Loop` that keeps what is needed.
+    The backward sweep knows the number of trips, so it runs the loop again as a `Loop` that keeps what is
+    needed.
     """
     nc = eqn.params["carries"]
     results: tuple[Var, ...] = eqn.op.bind(*operands, **eqn.params)

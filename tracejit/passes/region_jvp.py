@@ -1,4 +1,4 @@
-"""Forward mode through loops and branches: the body that also pushes tangents, with the tangents as more carries."""
+"""Forward mode through loops and branches: bodies that push tangents, with the tangents as more carries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ Pushed = tuple[tuple[Atom, ...], tuple[Maybe, ...]]
 Push = Callable[[Tape, Sequence[Atom], Sequence[Maybe], bool], Pushed]
 
 
-def push_region(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
+def push_region(
+    eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push
+) -> Pushed:
     """Append a loop or branch together with its derivative; return results and their tangents.
 
     ``push(tape, args, tangents, absorb)`` does the same for a body.
@@ -44,10 +46,11 @@ class _Doubled:
         with Builder() as self.builder:
             self.inputs = [self.builder.input(v.aval, v.name) for v in body.inputs]
             self.along = [
-                self.builder.input(v.aval) if f else None for v, f in zip(body.inputs, self.flags, strict=True)
+                self.builder.input(v.aval) if f else None
+                for v, f in zip(body.inputs, self.flags, strict=True)
             ]
             self.outputs, moved = push(body, self.inputs, self.along, absorb)
-            self.moved = [
+            self.moved: list[Maybe] = [
                 zeros_of(x) if t is None and k < self.carries and self.flags[k] else t
                 for k, (x, t) in enumerate(zip(self.outputs, moved, strict=True))
             ]
@@ -60,8 +63,9 @@ class _Doubled:
     def results(self) -> list[Atom]:
         """Return the carries with their tangents, then the ys with theirs."""
         nc = self.carries
-        carried = [t for t, flag in zip(self.moved[:nc], self.flags[:nc], strict=True) if flag]
-        return [*self.outputs[:nc], *carried, *self.outputs[nc:], *(t for t in self.moved[nc:] if t is not None)]
+        carried = [t for t, f in zip(self.moved[:nc], self.flags[:nc], strict=True) if f and t is not None]
+        stacked = [t for t in self.moved[nc:] if t is not None]
+        return [*self.outputs[:nc], *carried, *self.outputs[nc:], *stacked]
 
     def unpack(self, final: Sequence[Atom], ys: Sequence[Atom]) -> Pushed:
         """Split what the doubled loop gives into results and tangents."""
@@ -72,7 +76,9 @@ class _Doubled:
         return (*final[:nc], *ys[:ny]), tuple(tangents)
 
 
-def _push_loop(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
+def _push_loop(
+    eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push
+) -> Pushed:
     params = eqn.params
     doubled = _Doubled(eqn, tangents, absorb, push)
     start = len(operands) - params["xs"]
@@ -85,7 +91,9 @@ def _push_loop(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], ab
     return doubled.unpack(*loop(body, carries, [*consts, *extra], xs, **how))
 
 
-def _push_while(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
+def _push_while(
+    eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push
+) -> Pushed:
     doubled = _Doubled(eqn, tangents, absorb, push)
     first, rest = slice(0, doubled.carries), slice(doubled.carries, None)
     declared = [doubled.parts(doubled.inputs, doubled.along, s) for s in (first, rest)]
@@ -97,7 +105,9 @@ def _push_while(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], a
     return (*results, count), (*moved, None)
 
 
-def _test_of(tape: Tape, doubled: _Doubled, declared: Sequence[Sequence[Var]]) -> tuple[Tape, tuple[Var, ...]]:
+def _test_of(
+    tape: Tape, doubled: _Doubled, declared: Sequence[Sequence[Var]]
+) -> tuple[Tape, tuple[Var, ...]]:
     """Return ``tape`` with the inputs of the doubled body, of which it needs the old ones."""
     with Builder() as builder:
         place = {v: builder.input(v.aval) for part in declared for v in part}
@@ -107,10 +117,14 @@ def _test_of(tape: Tape, doubled: _Doubled, declared: Sequence[Sequence[Var]]) -
 
 
 def _complete(operands: Sequence[Atom], tangents: Sequence[Maybe], flags: Sequence[bool]) -> list[Maybe]:
-    return [zeros_of(x) if flag and t is None else t for x, t, flag in zip(operands, tangents, flags, strict=True)]
+    return [
+        zeros_of(x) if flag and t is None else t for x, t, flag in zip(operands, tangents, flags, strict=True)
+    ]
 
 
-def _push_cond(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
+def _push_cond(
+    eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push
+) -> Pushed:
     predicate, *values = operands
     along = tangents[1:]
     flags = [t is not None for t in along]

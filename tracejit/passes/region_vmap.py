@@ -1,4 +1,4 @@
-"""Batching of loops and branches: batched bodies, and masks where the instances of a batch go different ways."""
+"""Batching of loops and branches: batched bodies, and masks where instances go different ways."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ Batched = tuple[tuple[Atom, ...], tuple[bool, ...]]
 Batch = Callable[[Tape, Sequence[Atom], Sequence[bool], Dim], Batched]
 
 
-def batch_region(eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim, batch: Batch) -> Batched:
+def batch_region(
+    eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim, batch: Batch
+) -> Batched:
     """Append the batched loop or branch; return results and which have the leading axis.
 
     ``batch(tape, args, flags, size)`` does the same for a body.
@@ -41,7 +43,7 @@ def batch_region(eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size
     raise InternalError(f"`{eqn.op.name}` cannot be batched.")
 
 
-# --- what is batched --------------------------------------------------------------------------------------------------
+# --- what is batched ------------------------------------------------------------------------------
 
 
 def lifted_outputs(tape: Tape, flags: Sequence[bool]) -> list[bool]:
@@ -65,7 +67,10 @@ def _results(eqn: Eqn, inward: list[bool]) -> Sequence[bool]:
         return [a or b for a, b in zip(*sides, strict=True)]
     if isinstance(eqn.op, Loop):
         flags = _body_flags(eqn, inward)
-        return [*flags[: eqn.params["carries"]], *lifted_outputs(eqn.params["body"], flags)[eqn.params["carries"] :]]
+        return [
+            *flags[: eqn.params["carries"]],
+            *lifted_outputs(eqn.params["body"], flags)[eqn.params["carries"] :],
+        ]
     if isinstance(eqn.op, While):
         flags = _body_flags(eqn, inward)
         masked = lifted_outputs(eqn.params["cond"], flags)[0]
@@ -74,7 +79,9 @@ def _results(eqn: Eqn, inward: list[bool]) -> Sequence[bool]:
 
 
 def _body_flags(eqn: Eqn, inward: Sequence[bool]) -> list[bool]:
-    return spread(list(inward), eqn.params["carries"], lambda flags: lifted_outputs(eqn.params["body"], flags))
+    return spread(
+        list(inward), eqn.params["carries"], lambda flags: lifted_outputs(eqn.params["body"], flags)
+    )
 
 
 def sizes_differ(tape: Tape, flags: Sequence[bool]) -> bool:
@@ -95,7 +102,7 @@ def _differs(eqn: Eqn, inward: list[bool]) -> bool:
     return False
 
 
-# --- the batched ops --------------------------------------------------------------------------------------------------
+# --- the batched ops ------------------------------------------------------------------------------
 
 
 def _inputs(builder: Builder, variables: Sequence[Var], flags: Sequence[bool], size: Dim) -> list[Var]:
@@ -112,7 +119,9 @@ def _swapped(x: Atom) -> Atom:
     return transpose(x, perm=(1, 0, *range(2, len(x.shape))))
 
 
-def _batch_loop(eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim, batch: Batch) -> Batched:
+def _batch_loop(
+    eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim, batch: Batch
+) -> Batched:
     body, nc = eqn.params["body"], eqn.params["carries"]
     start = len(operands) - eqn.params["xs"]
     inner = _body_flags(eqn, flags)
@@ -130,7 +139,9 @@ def _batch_loop(eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size:
     return (*final, *rows), tuple(wanted)
 
 
-def _batch_while(eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim, batch: Batch) -> Batched:
+def _batch_while(
+    eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim, batch: Batch
+) -> Batched:
     """Instances whose condition fails wait, unchanged, until the last one is done."""
     test, body, nc = eqn.params["cond"], eqn.params["body"], eqn.params["carries"]
     inner = _body_flags(eqn, flags)
@@ -158,7 +169,9 @@ def _asked(going: Atom, counts: Sequence[Atom], values: Sequence[Atom], after: S
     return [reduce_any(going, axes=(0,)) if counts else going]
 
 
-def _stepped(going: Atom, counts: Sequence[Atom], values: Sequence[Atom], after: Sequence[Atom]) -> list[Atom]:
+def _stepped(
+    going: Atom, counts: Sequence[Atom], values: Sequence[Atom], after: Sequence[Atom]
+) -> list[Atom]:
     if not counts:
         return list(after)
     mixed = [_choose(going, new, old) for new, old in zip(after, values, strict=False)]
@@ -170,7 +183,9 @@ def _choose(mask: Atom, then: Atom, otherwise: Atom) -> Atom:
     return select(broadcast(mask, shape=then.shape, axes=(0,)), then, otherwise)
 
 
-def _batch_cond(eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim, batch: Batch) -> Batched:
+def _batch_cond(
+    eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim, batch: Batch
+) -> Batched:
     predicate, *values = operands
     branches = eqn.params["branches"]
     if flags[0]:

@@ -29,7 +29,9 @@ def resized(tape: Tape, mapping: Mapping[Symbol, Dim]) -> Tape:
     eqns = []
     for eqn in tape.eqns:
         params = {k: _value(v, mapping) for k, v in eqn.params.items()}
-        eqns.append(Eqn(eqn.op, tuple(map(atom, eqn.operands)), params, tuple(map(var, eqn.results)), eqn.source))
+        eqns.append(
+            Eqn(eqn.op, tuple(map(atom, eqn.operands)), params, tuple(map(var, eqn.results)), eqn.source)
+        )
     return Tape(inputs, (), tuple(eqns), tuple(map(atom, tape.outputs)))
 
 

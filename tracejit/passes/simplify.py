@@ -1,6 +1,8 @@
-"""Smaller tapes with the same meaning, bit for bit: folding, an algebra table, common subexpressions, dead code.
+"""Smaller tapes with the same meaning, bit for bit: folding, an algebra table, common subexpressions, dead
+code.
 
-Identities that NumPy's rounding, NaNs or signed zeros do not respect (``0*x = 0``, ``x + 0 = x``) are not in the table.
+Identities that NumPy's rounding, NaNs or signed zeros do not respect (``0*x = 0``, ``x + 0 = x``) are not in
+the table.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from tracejit.ops.joining import slice_update
 from tracejit.ops.linear import slice_, transpose
 from tracejit.ops.reduction import size_of
 from tracejit.ops.region import Region
+from tracejit.passes.chains import UPDATES
 from tracejit.passes.dead_code import remove_dead
+from tracejit.passes.ordering import reads_first
 from tracejit.passes.slices import merged_slice, merged_update, moved_update
 from tracejit.passes.tidy import tidy
 
@@ -41,6 +45,8 @@ def simplify(tape: Tape) -> Tape:
         tape = smaller
         if done:
             break
+    if any(isinstance(e.op, Region) or e.op in UPDATES for e in tape.eqns):
+        tape = reads_first(tape)
     _DONE.add(tape)
     return tape
 
@@ -304,7 +310,7 @@ def _slice_moved(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
 @rule(slice_update)
 def _update_part(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
     """update(x, update(slice(x), v)) -> update(x, v)"""
-    return merged_update(rewriter.made_by, *x, **params)
+    return merged_update(rewriter.made_by, x[0], x[1], **params)
 
 
 @rule(squeeze)

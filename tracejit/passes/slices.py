@@ -1,6 +1,7 @@
 """Slices of slices are slices: reading or writing one entry through views touches that entry only.
 
-Inside a loop this decides between one entry and a whole row of work, in the derivative even more than in the values.
+Inside a loop this decides between one entry and a whole row of work, in the derivative even more than in the
+values.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Steps = tuple[int, ...]
 
 
 def merged_slice(made_by: MadeBy, x: Atom, start: Shape, size: Shape, step: Steps) -> Atom | None:
-    """slice(move(x)) -> move(slice(x)) for ops that move entries; slice(update(x)) -> the new value, or slice(x)"""
+    """slice(move(x)) -> move(slice(x)) for ops that move entries; slice(update(x, v)) -> v or slice(x)."""
     for op, rewrite in _SLICED.items():
         made = made_by(x, op)
         if made is not None:
@@ -35,7 +36,9 @@ def merged_slice(made_by: MadeBy, x: Atom, start: Shape, size: Shape, step: Step
 def _of_slice(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom:
     (y,), how = made.operands, made.params
     first = tuple(a + s * d for a, s, d in zip(how["start"], start, how["step"], strict=True))
-    return slice_(y, start=first, size=size, step=tuple(a * b for a, b in zip(how["step"], step, strict=True)))
+    return slice_(
+        y, start=first, size=size, step=tuple(a * b for a, b in zip(how["step"], step, strict=True))
+    )
 
 
 def _of_squeeze(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom:
@@ -101,7 +104,7 @@ _SLICED: dict[Op, Callable[[Eqn, Shape, Shape, Steps], Atom | None]] = {
 
 
 def merged_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) -> Atom | None:
-    """update(x, update(slice(x), w)) -> update(x, w), where the inner one changes a part of what the outer one writes"""
+    """update(x, update(slice(x), w)) -> update(x, w), where the inner one changes a part of the slice."""
     lifted = made_by(v, expand_dims)
     update = made_by(v if lifted is None else lifted.operands[0], slice_update)
     if update is None:
@@ -110,7 +113,11 @@ def merged_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) 
     dropped = made_by(old, squeeze)
     read = made_by(old if dropped is None else dropped.operands[0], slice_)
     axes = () if lifted is None else lifted.params["axes"]
-    if read is None or read.operands[0] is not x or axes != (() if dropped is None else dropped.params["axes"]):
+    if (
+        read is None
+        or read.operands[0] is not x
+        or axes != (() if dropped is None else dropped.params["axes"])
+    ):
         return None
     if (read.params["start"], read.params["size"], read.params["step"]) != (start, v.shape, step):
         return None
@@ -122,7 +129,7 @@ def merged_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) 
 
 
 def moved_update(made_by: MadeBy, x: Atom, perm: Steps) -> Atom | None:
-    """transpose(update(transpose(x), v)) -> update(x, transpose(v))"""
+    """transpose(update(transpose(x), v)) -> update(x, transpose(v))."""
     update = made_by(x, slice_update)
     turned = None if update is None else made_by(update.operands[0], transpose)
     if update is None or turned is None:

@@ -32,15 +32,15 @@ def vjp(
     wrt : sequence of int
         Numbers of the inputs to differentiate with respect to.
     memory_budget : int, optional
-        Bytes that each outermost loop may keep for the backward sweep; above that, it computes parts of the forward sweep
-        again.
+        Bytes that each outermost loop may keep for the backward sweep; above that, it computes parts of the
+        forward sweep again.
 
     Returns
     -------
     outputs : tuple of atoms
     pullback : callable
-        Takes one cotangent (or None) per output, appends the backward equations, and returns one cotangent (or None,
-        where no output depends on it) per entry of ``wrt``.
+        Takes one cotangent (or None) per output, appends the backward equations, and returns one cotangent
+        (or None, where no output depends on it) per entry of ``wrt``.
     """
     if any(isinstance(eqn.op, Region) for eqn in tape.eqns):
         tape = simplify(tape)
@@ -71,8 +71,8 @@ class Sweep:
     ----------
     outputs : tuple of atoms
     restored : list of (atom, atom, atom)
-        After `pull`: arrays that a loop or branch updated in place: before it, behind it, and before it again, as the
-        backward sweep restored it.
+        After `pull`: arrays that a loop or branch updated in place: before it, behind it, and before it
+        again, as the backward sweep restored it.
     """
 
     def __init__(

@@ -15,7 +15,9 @@ __all__ = ["vmap"]
 Batched = tuple[tuple[Atom, ...], tuple[bool, ...]]
 
 
-def vmap(tape: Tape, args: Sequence[Atom], batched: Sequence[bool], size: Dim) -> tuple[tuple[Atom, ...], tuple[bool, ...]]:
+def vmap(
+    tape: Tape, args: Sequence[Atom], batched: Sequence[bool], size: Dim
+) -> tuple[tuple[Atom, ...], tuple[bool, ...]]:
     """Append the batched tape to the current builder.
 
     Parameters
