@@ -498,3 +498,94 @@ def test_explicit_form_that_changes_its_shape_is_an_error():
 def test_branches_that_disagree_are_an_error():
     with pytest.raises(tj.errors.StructureError, match="branch"):
         tj.jit(lambda x: tj.cond(x > 0, lambda y: (y, y), lambda y: y, x))(1.0)
+
+
+# --- what a single trace of the body must not get wrong ---
+
+
+def views_of_rows(x):
+    u = np.zeros((4, 3))
+    for i, row in enumerate(u):
+        row[:] = x[i] * i
+    for row in u:
+        row += 1
+    return (u**2).sum()
+
+
+def factorials(x):
+    f, s = 1, 0.0
+    for k in range(1, 25):
+        f *= k
+        s += x**k / f
+    return s * f
+
+
+def periodic(x):
+    u = x.copy()
+    for _ in range(5):
+        for i in range(12):
+            u[i] = 0.5 * u[i] + 0.25 * (u[(i + 1) % 12] + u[i - 1])
+    return u @ np.arange(12)
+
+
+def closure_counts(x):
+    n = 0
+
+    def bump(y):
+        nonlocal n
+        n += 1
+        return y * n
+
+    for _ in range(6):
+        x = bump(x) * 0.5
+    return x * n
+
+
+def conditional_start(x):
+    best = None
+    for v in x:
+        if best is None or v > best:
+            best = v
+    return best**2
+
+
+def checked(x):
+    s = 0.0
+    for i in range(12):
+        assert x[i] > 0
+        if x[i] < 0:
+            raise ValueError("negative")
+        s += math.log(x[i])
+    return s
+
+
+def windows(x):
+    s = 0.0
+    for low in range(0, x.shape[0] - 3, 2):
+        s += x[low : low + 3].sum() * x[low : low + 3].max()
+        for j in range(low - 3, low):
+            if j >= 0:
+                s += x[j] * x[low]
+    return s
+
+
+@pytest.mark.parametrize(
+    "function", [views_of_rows, periodic, conditional_start, checked, windows], ids=lambda f: f.__name__
+)
+def test_arrays_in_bodies(function):
+    check_function(function, X)
+
+
+@pytest.mark.parametrize("function", [factorials, closure_counts], ids=lambda f: f.__name__)
+def test_numbers_in_bodies(function):
+    check_function(function, 1.1)
+
+
+def deep(x, n=400):
+    if n <= 0:
+        return x
+    return deep(x * 1.001, n - 1) + 0.1
+
+
+def test_recursion_has_as_much_room_as_in_python():
+    np.testing.assert_allclose(tj.grad(deep)(1.0), 1.001**400)

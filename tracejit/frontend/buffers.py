@@ -99,10 +99,14 @@ class Buffer(Handle):
         if not _traced_in(key):
             plain = _plain(key)
             return self._result(self._atom[plain], lambda base: base[plain])
-        if is_basic(key) and any(isinstance(k, slice) for k in (key if isinstance(key, tuple) else (key,))):
+        if is_basic(key) and not self._is_entry(key):
             self._become_traced()
-            return self[key]
+            return self[key]  # a view
         return TracedArray(index(operand(self), key))
+
+    def _is_entry(self, key: Any) -> bool:
+        parts = key if isinstance(key, tuple) else (key,)
+        return len(parts) == self._atom.ndim and all(isinstance(p, int) for p in parts)
 
     def _result(self, value: Any, path: Callable[[Any], Any]) -> Any:
         if isinstance(value, np.ndarray) and np.may_share_memory(value, self._atom):

@@ -16,11 +16,11 @@ from tracejit.frontend.registry import is_traced, operand
 from tracejit.frontend.tracer import TracedArray
 from tracejit.frontend.values import MISSING, same
 from tracejit.ir.aval import Aval
-from tracejit.ir.tape import Atom
+from tracejit.ir.tape import Atom, Eqn
 from tracejit.ops.broadcasting import convert, full
 
 __all__ = [
-    "Carry", "State", "Static", "alike", "arrays_in", "fitted", "merged", "of_handle", "of_place", "path_of",
+    "Carry", "State", "Static", "alike", "arrays_in", "fitted", "grows", "merged", "of_handle", "of_place", "path_of",
     "refuse_alias", "root_of", "split", "unset",
 ]  # fmt: skip
 
@@ -162,6 +162,19 @@ def refuse_alias(path: str, arrays: Iterable[Any], log: Log) -> None:
     """Raise if an array was made before, or is a view: afterwards it would be one of its own."""
     if any(root_of(v)._born < log.serial or v._base is not None for v in arrays):
         raise RegionFailed(f"{path} becomes another name of an array, or a view of one")
+
+
+_GROWING = frozenset({"mul", "power", "left_shift"})
+
+
+def grows(eqns: Sequence[Eqn], starts: set[Any], ends: set[Any]) -> bool:
+    """Return whether a product leads from one of ``starts`` to one of ``ends``."""
+    later: dict[Any, bool] = dict.fromkeys(starts, False)
+    for eqn in eqns:
+        origins = [later[a] for a in eqn.operands if a in later]
+        if origins:
+            later.update(dict.fromkeys(eqn.results, any(origins) or eqn.op.name in _GROWING))
+    return any(later.get(end, False) for end in ends)
 
 
 def path_of(carry: Carry) -> str:

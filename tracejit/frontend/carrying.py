@@ -13,6 +13,7 @@ from tracejit.frontend.carries import (
     Static,
     alike,
     arrays_in,
+    grows,
     merged,
     of_handle,
     of_place,
@@ -174,6 +175,7 @@ class Attempt:
                 self._add(carry)
             if not (self._widen(found) or further):
                 self._check_aliases(found)
+                self._check_integers(found)
                 self._remember(code)
                 return found
         raise RegionFailed("what it carries does not settle")
@@ -229,6 +231,18 @@ class Attempt:
                 raise RegionFailed(
                     f"the array {path_of(carry)} is written into and replaced, and has another name too"
                 )
+
+    def _check_integers(self, found: Pass) -> None:
+        """Raise where a Python integer, which has no largest value, is multiplied up from iteration to iteration."""
+        rows = zip(self.carries.values(), found.inputs, found.outputs, strict=True)
+        pairs = [
+            (start, end)
+            for carry, starts, ends in rows
+            for aval, start, end in zip(carry.avals, starts, ends, strict=True)
+            if aval.weak and aval.dtype.kind == "i"
+        ]
+        if pairs and grows(found.builder.eqns, {start for start, _ in pairs}, {end for _, end in pairs}):
+            raise RegionFailed("a Python integer is multiplied in each iteration and may outgrow 64 bits")
 
     # --- afterwards -----------------------------------------------------------------------------------------
 

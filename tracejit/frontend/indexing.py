@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import BroadcastError, IntegerStoreError
+from tracejit.frontend import symbolic
 from tracejit.frontend.index_keys import (
     Array,
     Flag,
@@ -21,7 +22,7 @@ from tracejit.frontend.index_keys import (
 from tracejit.frontend.registry import operand
 from tracejit.frontend.views import Path, follow, put
 from tracejit.ir.aval import Shape
-from tracejit.ir.dims import Dim
+from tracejit.ir.dims import Dim, Undecided
 from tracejit.ir.tape import Atom, Var, current
 from tracejit.ops.base import as_atom
 from tracejit.ops.broadcasting import (
@@ -42,14 +43,28 @@ __all__ = ["add_at", "fit", "index", "update"]
 
 def index(atom: Atom, key: Any) -> Atom:
     """Return ``atom[key]``."""
-    return _Plan(atom, parse(key, atom.shape)).read()
+    return _Plan(atom, _parsed(key, atom.shape)).read()
 
 
 def update(atom: Atom, key: Any, value: Any) -> Atom:
     """Return ``atom`` after ``atom[key] = value`` (cast, broadcast; of equal places the last one wins)."""
     new = _storable(value, atom)
     masked = _masked_update(atom, key, new)
-    return _Plan(atom, parse(key, atom.shape)).write(new) if masked is None else masked
+    return _Plan(atom, _parsed(key, atom.shape)).write(new) if masked is None else masked
+
+
+def _parsed(key: Any, shape: Shape) -> list[Item]:
+    """Return the items of a key.
+
+    Where a loop counter as an index is negative in some iterations only, the running tape finds the entry.
+    """
+    try:
+        return parse(key, shape)
+    except Undecided:
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) != len(shape) or not all(hasattr(p, "_tracejit_dim") or isinstance(p, int) for p in parts):
+            raise
+        return parse(tuple(symbolic.WRAP(p.atom) if hasattr(p, "_tracejit_dim") else p for p in parts), shape)
 
 
 def add_at(atom: Atom, key: Any, value: Any) -> Atom:

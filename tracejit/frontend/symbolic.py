@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from tracejit.frontend.registry import is_traced
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim, Poly, Undecided
-from tracejit.ir.tape import Atom, current
-from tracejit.frontend.registry import is_traced
+from tracejit.ir.tape import Atom, Var, current
 from tracejit.ops.logic import equal, greater_equal, logical_not
 from tracejit.ops.reduction import size_of
 
@@ -35,8 +38,9 @@ class SymbolicSize:
 
     @property
     def atom(self) -> Atom:
-        """The extent as a traced integer."""
-        result: Atom = size_of(self._tracejit_dim)
+        """The extent as a traced Python integer, which adapts to the dtype of arrays that it meets."""
+        result: Var = size_of.bind(size=self._tracejit_dim, dtype=np.dtype(np.int64))
+        result.aval = replace(result.aval, weak=True)
         return result
 
     def __index__(self) -> int:
@@ -153,7 +157,10 @@ def _dim_plain(value: Any) -> Dim | None:
 
 
 def _floordiv(a: Dim, b: Dim) -> Dim | None:
-    return a // b if isinstance(b, int) and b > 0 else None
+    """Return the quotient; of a counter it is better a traced integer, since nothing can be proved of it."""
+    if not isinstance(b, int) or b <= 0 or b > 1 and any(s.local for s in dims.symbols(a)):
+        return None
+    return a // b
 
 
 def _mod(a: Dim, b: Dim) -> Dim | None:

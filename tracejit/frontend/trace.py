@@ -7,6 +7,7 @@ a function that calls ``grad``); its inputs are atoms of the outer tape.
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -152,6 +153,9 @@ class _Root:
         return self.environment.present(leaf.value, Origin.constant(name, leaf.value))
 
 
+_FRAMES_PER_CALL = 5
+"""How many Python frames a call in lifted code may take, with the doors between."""
+
 _thread = threading.local()
 
 
@@ -162,9 +166,12 @@ def _root() -> _Root | None:
 @contextmanager
 def _rooted(root: _Root) -> Iterator[None]:
     outer, _thread.root = _root(), root
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit * _FRAMES_PER_CALL)
     try:
         yield
     finally:
+        sys.setrecursionlimit(limit)
         _thread.root = outer
 
 

@@ -78,7 +78,7 @@ class TracedArray(Handle):
 
     def _view_from(self, compute: Callable[[], Atom]) -> TracedArray:
         """Return what ``compute`` makes of this array; a view of it if it only moved entries."""
-        base, start = self.atom, len(current().eqns)
+        base, start = current().resolve(self.atom), len(current().eqns)
         result = compute()
         path = path_between(base, result, current().eqns[start:])
         return TracedArray(result) if path is None else TracedArray(result, self, path)
