@@ -121,6 +121,8 @@ IN_PLACE = (
     "double_buffer",
     "branches",
     "scattered",
+    "linked",
+    "deposit",
 )
 
 
