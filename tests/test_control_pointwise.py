@@ -28,7 +28,7 @@ def steps_with_history(x: Any, c: Any) -> Any:
 
 
 def scalar_branch(x: Any, c: Any) -> Any:
-    return if_(greater(c, 0.0), lambda x: mul(x, x), lambda x: sin(x), x)[0]
+    return if_(greater(c, 0.0), lambda x: mul(x, x), sin, x)[0]
 
 
 def counted_while(x: Any, c: Any) -> Any:
@@ -45,7 +45,7 @@ def neighbour(x: Any, c: Any) -> Any:
 
 def branch_on_points(x: Any, c: Any) -> Any:
     total = reduce_sum(x, axes=(0,))
-    return if_(greater(total, 0.0), lambda x: mul(x, x), lambda x: sin(x), x)[0]
+    return if_(greater(total, 0.0), lambda x: mul(x, x), sin, x)[0]
 
 
 def while_on_points(x: Any, c: Any) -> Any:
