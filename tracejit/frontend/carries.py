@@ -20,8 +20,8 @@ from tracejit.ir.tape import Atom, Eqn
 from tracejit.ops.broadcasting import convert, full
 
 __all__ = [
-    "Carry", "State", "Static", "alike", "arrays_in", "fitted", "grows", "merged", "of_handle", "of_place", "path_of",
-    "refuse_alias", "root_of", "split", "unset",
+    "Carry", "State", "Static", "alike", "arrays_in", "fitted", "grows", "merged", "of_handle", "of_place",
+    "path_of", "refuse_alias", "root_of", "split", "unset",
 ]  # fmt: skip
 
 

@@ -233,7 +233,7 @@ class Attempt:
                 )
 
     def _check_integers(self, found: Pass) -> None:
-        """Raise where a Python integer, which has no largest value, is multiplied up from iteration to iteration."""
+        """Raise where a Python integer, which has no largest value, is multiplied up by a loop."""
         rows = zip(self.carries.values(), found.inputs, found.outputs, strict=True)
         pairs = [
             (start, end)
