@@ -160,8 +160,9 @@ def scan(
 
     Examples
     --------
+    >>> import numpy as np
     >>> scan(lambda total, x: (total + x, total), 0.0, np.array([1.0, 2.0, 3.0]))
-    (6.0, array([0., 1., 3.]))
+    (np.float64(6.0), array([0., 1., 3.]))
     """
     leaves = [leaf for leaf in flatten(xs)[0] if leaf is not None]
     if not leaves and length is None:
