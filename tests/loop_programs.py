@@ -1,4 +1,5 @@
-"""Classical algorithms as tapes with loops, and the same in NumPy: name -> (tape, arguments, plain function)."""
+"""Classical algorithms as tapes with loops, and the same in NumPy: name -> (tape, arguments, plain
+function)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,10 +7,10 @@ from typing import Any
 import numpy as np
 from loop_tools import for_, get, if_, number, put, symbol, tape_of, whilst
 
-from tracejit.ir.tape import Tape
+from tracejit.ir.tape import Lit, Tape
+from tracejit.ops.arithmetic import divide, floor, subtract
 from tracejit.ops.base import as_atom
-from tracejit.ops.arithmetic import divide, subtract
-from tracejit.ops.broadcasting import full, reduce_sum
+from tracejit.ops.broadcasting import convert, full, reduce_sum
 from tracejit.ops.elementwise import add, mul
 from tracejit.ops.indexing import gather, scatter_add, scatter_set
 from tracejit.ops.logic import greater, less
@@ -383,7 +384,6 @@ def scattered() -> Program:
             u = scatter_set(u, mul(a, b), j, axes=(0,), unique=False)
             return [u, scatter_add(v, mul(gather(v, j, axes=(0,)), a), i, axes=(0,))]
 
-
         return for_(4, [u, v], step, xs=[as_atom(i), as_atom(j)])
 
     def plain(u: Any, v: Any) -> Any:
@@ -420,3 +420,58 @@ def powers() -> Program:
         return x, s
 
     return tape_of(build, (n,)), [RNG.normal(size=5) * 0.3], plain
+
+
+@program
+def linked() -> Program:
+    """A list in arrays: an integer carry steers what is read and overwritten."""
+    following = np.array([3, 0, 4, 2, 1])
+    n = 5
+
+    def build(u: Any, c: Any) -> Any:
+        def step(k: Any, u: Any, p: Any) -> Any:
+            to = gather(as_atom(following), p, axes=(0,))
+            new = mul(sin(gather(u, p, axes=(0,))), add(gather(u, to, axes=(0,)), c))
+            return [scatter_set(u, new, to, axes=(0,), unique=True), to]
+
+        return for_(7, [u, Lit(np.int64(2))], step)[0]
+
+    def plain(u: Any, c: Any) -> Any:
+        u, p = u.copy(), 2
+        for _ in range(7):
+            to = following[p]
+            u[to] = np.sin(u[p]) * (u[to] + c)
+            p = to
+        return u
+
+    return tape_of(build, (n,), ()), [RNG.normal(size=5), np.array(0.4)], plain
+
+
+@program
+def deposit() -> Program:
+    """Particles on a grid: places computed from positions that the loop changes."""
+    n, m = symbol("n", 4), symbol("m", 5)
+
+    def build(x: Any, rho: Any) -> Any:
+        def particle(k: Any, x: Any, rho: Any) -> Any:
+            at = get(x, k)
+            cell = convert(floor(at), dtype=np.int64)
+            rho = scatter_add(rho, mul(at, at), cell, axes=(0,))
+            return [put(x, mul(at, add(sin(gather(rho, cell, axes=(0,))), 1.5)), k), rho]
+
+        def sweep(_: Any, x: Any, rho: Any) -> Any:
+            return for_(n, [x, rho], particle)
+
+        return for_(2, [x, rho], sweep)
+
+    def plain(x: Any, rho: Any) -> Any:
+        x, rho = x.copy(), rho.copy()
+        for _ in range(2):
+            for k in range(len(x)):
+                at = x[k]
+                cell = int(np.floor(at))
+                rho[cell] += at * at
+                x[k] = at * (np.sin(rho[cell]) + 1.5)
+        return x, rho
+
+    return tape_of(build, (n,), (m,)), [np.array([0.3, 1.2, 0.7, 0.45]), RNG.normal(size=5)], plain

@@ -1,4 +1,5 @@
-"""Loops and branches written by hand, and the same tapes unrolled: for tests of what passes do with bodies."""
+"""Loops and branches written by hand, and the same tapes unrolled: for tests of what passes do with
+bodies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,9 +16,9 @@ from tracejit.ops.branch import Cond, cond_of
 from tracejit.ops.broadcasting import expand_dims, squeeze
 from tracejit.ops.joining import slice_update
 from tracejit.ops.linear import slice_
-from tracejit.ops.loop import Loop, While, counter, loop, while_
-from tracejit.ops.region import close
+from tracejit.ops.loop import Loop, While, counter, loop, while_of
 from tracejit.ops.reduction import size_of
+from tracejit.ops.region import close
 
 Array = np.ndarray[Any, Any]
 Place = tuple[Dim | tuple[Dim, Dim], ...]
@@ -64,7 +65,8 @@ def for_(
     stacked: bool = False,
     reverse: bool = False,
 ) -> Any:
-    """``step(i, *carries, *entries)`` gives the next carries, or with ``stacked`` (carries, ys); so does this."""
+    """``step(i, *carries, *entries)`` gives the next carries, or with ``stacked`` (carries, ys); so does
+    this."""
     index = counter(trips)
     init = [_atom(x) for x in init]
     with Builder() as builder:
@@ -87,21 +89,12 @@ def whilst(test: Callable[..., Atom], step: Callable[..., Any], init: Sequence[A
             out = function(*carries)
         outputs = [_atom(x) for x in out] if isinstance(out, list | tuple) else [out]
         parts.append(close(builder, carries, outputs))
-    (cond, some), (body, others) = parts
-    cond, body = _same_inputs(cond, body, len(init))
-    return while_(cond, body, init, [*some, *others])
+    return while_of(init, [], *parts)
 
 
-def _same_inputs(left: Tape, right: Tape, common: int) -> tuple[Tape, Tape]:
-    extra = [Var(v.aval) for v in right.inputs[common:]]
-    more = [Var(v.aval) for v in left.inputs[common:]]
-    return (
-        Tape((*left.inputs, *extra), (), left.eqns, left.outputs),
-        Tape((*right.inputs[:common], *more, *right.inputs[common:]), (), right.eqns, right.outputs),
-    )
-
-
-def if_(predicate: Atom, then: Callable[..., Any], otherwise: Callable[..., Any], *operands: Any) -> tuple[Var, ...]:
+def if_(
+    predicate: Atom, then: Callable[..., Any], otherwise: Callable[..., Any], *operands: Any
+) -> tuple[Var, ...]:
     """The results of one of two functions of the operands."""
     operands = tuple(map(_atom, operands))
     sides = []

@@ -120,13 +120,13 @@ def forward_tape(tape: Tape) -> Tape:
         return check(builder.finish([full(0, a.shape, a.dtype) if t is None else t for t, a in pairs]))
 
 
-def reverse_tape(tape: Tape) -> Tape:
+def reverse_tape(tape: Tape, memory_budget: int | None = None) -> Tape:
     """(inputs, cotangents of the inexact outputs) -> cotangents of the inexact inputs."""
     with Builder() as builder:
         inputs = [builder.input(v.aval) for v in tape.inputs]
         wrt = [i for i, v in enumerate(tape.inputs) if v.aval.inexact]
         seeds = [builder.input(a.aval) if a.aval.inexact else None for a in tape.outputs]
-        _, pullback = vjp(tape, inputs, wrt)
+        _, pullback = vjp(tape, inputs, wrt, memory_budget)
         pairs = zip(pullback(seeds), (tape.inputs[i] for i in wrt), strict=True)
         return check(builder.finish([full(0, v.shape, v.dtype) if g is None else g for g, v in pairs]))
 

@@ -223,13 +223,13 @@ def test_a_decision_of_another_size() -> None:
 
 def test_too_many_paths_are_reported() -> None:
     def f(x: float) -> Any:
-        n = 0
-        while x > n:
-            n += 1
-        return x * n
+        steps: list[int] = []
+        while x > len(steps):
+            steps.append(1)  # a list that grows: one trace per length
+        return x * len(steps)
 
     slope = tj.grad(f)
-    with pytest.warns(tj.errors.RetraceWarning, match=r"traced 32 times.*while x > n") as caught:
+    with pytest.warns(tj.errors.RetraceWarning, match=r"traced 32 times.*while x > len") as caught:
         for n in range(33):
             same(slope(n + 0.5), n + 1)
     assert caught[0].filename == __file__

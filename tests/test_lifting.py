@@ -6,10 +6,11 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+
 from tracejit.frontend.control_flow import DOORS
 from tracejit.frontend.lifting import lifted_code
 
-# ruff: noqa: B007, B023, PLW0603, SIM108, PERF401
+# ruff: noqa: B007, B905, C416, F842, SIM201, B023, PLW0603, PERF401
 
 
 def lift(function: Any) -> Any:
@@ -169,6 +170,7 @@ def closures(xs):
     functions = []
     count = 0
     for x in xs:
+
         def add(y):
             nonlocal count
             count += 1
@@ -204,7 +206,7 @@ def short_circuit(xs):
 
     results = []
     for x in xs:
-        results.append(note(x) and note(x - 1) or note("none"))
+        results.append((note(x) and note(x - 1)) or note("none"))
         results.append(0 < note(x) < note(5) <= 5)
         results.append(note("a") if x > 2 else note("b"))
     return results, calls
@@ -300,12 +302,26 @@ def imports(xs):
 
 
 FUNCTIONS = [
-    break_else, continue_and_accumulate, early_return, nested_conditions, while_with_else, while_walrus, guards,
+    break_else, continue_and_accumulate, early_return, nested_conditions, while_with_else, while_walrus,
+    guards,
     try_inside, return_in_try, with_inside, unbound_after, conditionally_bound, closures, comprehension,
     short_circuit, walrus_in_condition, triangular, augmented, deletes, raises, matching, recursion, defaults,
     annotated, imports,
 ]  # fmt: skip
-LISTS = [[], [0], [1], [3], [1, 2], [2, 4, 5], [9, 0, 3, 7], [1, -2, 3], [0, 5, 2], [7, 8, 9, 1], [4, 3, 101, 2], [6, 6]]
+LISTS = [
+    [],
+    [0],
+    [1],
+    [3],
+    [1, 2],
+    [2, 4, 5],
+    [9, 0, 3, 7],
+    [1, -2, 3],
+    [0, 5, 2],
+    [7, 8, 9, 1],
+    [4, 3, 101, 2],
+    [6, 6],
+]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
@@ -385,7 +401,9 @@ def nothing(xs):
     return xs
 
 
-@pytest.mark.parametrize("function", [generator, reads_locals, coroutine, nothing, eval("lambda xs: 1 if xs else 2")])
+@pytest.mark.parametrize(
+    "function", [generator, reads_locals, coroutine, nothing, eval("lambda xs: 1 if xs else 2")]
+)
 def test_left_alone(function):
     assert lifted_code(function.__code__) is None
 

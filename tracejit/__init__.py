@@ -27,6 +27,7 @@ from tracejit.api import (
 )
 from tracejit.debug.check_grads import check_grads
 from tracejit.directional import jvp, vjp
+from tracejit.frontend.explicit_loops import cond, fori_loop, scan, while_loop
 from tracejit.pipeline import Stats, interpret, stats
 
 __version__ = "0.1.0.dev0"
@@ -34,8 +35,10 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "Stats",
     "check_grads",
+    "cond",
     "elementwise_grad",
     "errors",
+    "fori_loop",
     "grad",
     "hessian",
     "hvp",
@@ -43,9 +46,11 @@ __all__ = [
     "jacobian",
     "jit",
     "jvp",
+    "scan",
     "stats",
     "trace",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]

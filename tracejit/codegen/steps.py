@@ -19,14 +19,12 @@ from tracejit.passes.schedule import (
     Bind,
     Call,
     Check,
-    Fold,
     Nest,
     Pin,
     RegionStep,
     Schedule,
     Step,
     Store,
-    Update,
 )
 
 __all__ = ["Functions", "StepWriter", "first_version"]

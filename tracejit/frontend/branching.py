@@ -1,15 +1,26 @@
-"""``if`` inside a region: both branches are traced, and their results are chosen by the condition when the tape runs."""
+"""``if`` inside a region: both branches are traced, and the running tape chooses between their results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import CellType
 from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.carrying import Attempt, Pass, State, Static, alike, fitted, merged, refuse_alias, split
+from tracejit.frontend.carries import (
+    State,
+    Static,
+    alike,
+    arrays_in,
+    fitted,
+    merged,
+    refuse_alias,
+    split,
+    unset,
+)
+from tracejit.frontend.carrying import Attempt, Pass
 from tracejit.frontend.exits import code_of, exit_from, has_value, value_of
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.frontend.regions import RegionFailed, active
@@ -19,14 +30,14 @@ from tracejit.frontend.values import MISSING
 from tracejit.ir.aval import Aval
 from tracejit.ir.tape import Atom, Lit, Tape, Var
 from tracejit.ops.branch import cond
-from tracejit.ops.broadcasting import convert, full
+from tracejit.ops.broadcasting import convert
 from tracejit.ops.region import close
 
 __all__ = ["branch", "is_undecided", "truth"]
 
 
 def is_undecided(test: Any) -> bool:
-    """Return whether only the running tape will know the truth of ``test``, and control flow can wait for it."""
+    """Return whether only the running tape will know the truth of ``test``, and may be left to act on it."""
     if active() is None or type(test) is not TracedArray:
         return False
     return not isinstance(test.atom, Lit) and test.atom.aval.size == 1
@@ -42,19 +53,25 @@ def branch(
     test: Any,
     true: Callable[[], Any] | None,
     false: Callable[[], Any] | None,
-    names: Iterable[str] = (),
+    names: Collection[str] = (),
     roots: Sequence[Any] = (),
+    wait: bool = False,
 ) -> Any:
     """``if test: true() else: false()``; returns how the branch ended.
 
-    ``roots`` is where the user's state is found, if not through the variables of the branches.
+    ``roots`` is where the user's state is found, if not through the variables of the branches; ``wait``
+    leaves the
+    decision to the running tape outside of loops too.
     """
-    if not is_undecided(test):
+    if not (is_undecided(test) or (wait and not isinstance(test.atom, Lit))):
         chosen = true if test else false
         return None if chosen is None else chosen()
     functions = [true or _nothing, false or _nothing]
     attempt = Attempt(functions, names) if not roots else Attempt((), names, roots)
-    union = _Union([attempt.run(f)[0] for f in functions])
+    passes = [attempt.run(f)[0] for f in functions]
+    while attempt.snapshot.renewed():
+        passes = [attempt.run(f)[0] for f in functions]
+    union = _Union(passes)
     tapes, operands = union.tapes()
     return union.commit(cond(truth(test), operands, tapes[1], tapes[0]))
 
@@ -86,7 +103,7 @@ class _Result:
         """Append this branch's results in their common dtypes; zeros where it leaves nothing."""
         atoms, avals = self.numbers(branch), self.avals()
         if atoms is None:
-            return [full(0, a.shape, a.dtype) for a in avals]
+            return [unset(a) for a in avals]
         return [fitted(atom, aval) for atom, aval in zip(atoms, avals, strict=True)]
 
 
@@ -110,7 +127,7 @@ class _Union:
                 changed, leaves, tree = found.changes[key]
                 if changed.new is MISSING:
                     raise RegionFailed(f"{place.path} is deleted")
-                refuse_alias(place.path, changed.new, found.log)
+                refuse_alias(place.path, arrays_in(changed.new), found.log)
             elif place.old is MISSING:
                 if not isinstance(place.container.owner, CellType | State):
                     raise RegionFailed(f"{place.path} is added in one branch only")
@@ -137,10 +154,7 @@ class _Union:
 
     def _handles(self) -> list[_Result]:
         found = {key: handle for p in self.passes for key, (handle, _) in p.writes.items()}
-        return [
-            _Result(lambda new, h=handle: h._rebind(new.atom), "an array", [_written(p, handle) for p in self.passes], LEAF)
-            for handle in found.values()
-        ]
+        return [_of_handle(handle, self.passes) for handle in found.values()]
 
     def _ends(self) -> tuple[Any, _Result | None]:
         ends = [p.ended for p in self.passes]
@@ -157,7 +171,9 @@ class _Union:
                 self._agree(value, tree)
             self._same_statics(value)
         plain = not any(is_traced(c) for c in codes) and codes[0] == codes[1]
-        return codes[0] if plain else _Result(lambda new: None, "how it ends", [[operand(c)] for c in codes], LEAF), value
+        return codes[0] if plain else _Result(
+            lambda new: None, "how it ends", [[operand(c)] for c in codes], LEAF
+        ), value
 
     def _all(self) -> list[_Result]:
         ends = [self.code] if isinstance(self.code, _Result) else []
@@ -192,7 +208,16 @@ class _Union:
         leaves = next(found for found in result.leaves if found is not None)
         assert result.tree is not None
         new = iter(handles)
-        return result.tree.unflatten([leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves])
+        return result.tree.unflatten(
+            [leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves]
+        )
+
+
+def _of_handle(handle: Any, passes: Sequence[Pass]) -> _Result:
+    def put(new: Any) -> None:
+        handle._rebind(new.atom)
+
+    return _Result(put, "an array", [_written(p, handle) for p in passes], LEAF)
 
 
 def _written(found: Pass, handle: Any) -> list[Any]:

@@ -1,6 +1,7 @@
 """Arrays made in traced code that hold plain values until a traced one is written into them.
 
-A `Buffer` computes with NumPy, so that tables, index arrays and constants stay what they are.  The first write that
+A `Buffer` computes with NumPy, so that tables, index arrays and constants stay what they are.  The first
+write that
 involves a traced value turns it, its base and all their views into traced arrays: same objects, other class.
 """
 
@@ -29,25 +30,28 @@ _STORING = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal,
 class Buffer(Handle):
     """A plain array behind a handle.
 
-    Its slots hold: ``_atom`` the ndarray, ``_base`` the buffer that it is a view of, ``_path`` how to get the view from
+    Its slots hold: ``_atom`` the ndarray, ``_base`` the buffer that it is a view of, ``_path`` how to get
+    the view from
     a traced base, ``_seen`` the views of it.
     """
 
     __slots__ = ()
     __array_priority__ = 900.0
 
-    def __init__(self, array: Any, base: Buffer | None = None, path: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self, array: Any, base: Buffer | None = None, path: Callable[[Any], Any] | None = None
+    ) -> None:
         self._atom, self._base, self._path = array, base, path
         self._version, self._born = 0, born()
         self._seen: list[weakref.ref[Buffer]] = []
         if base is not None:
             base._seen.append(weakref.ref(self))
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         return np.ndarray
 
-    # --- becoming traced ----------------------------------------------------------------------------------------------
+    # --- becoming traced ------------------------------------------------------------------------------------
 
     def _become_traced(self) -> None:
         """Turn this array, what it is a view of, and their views into traced ones."""
@@ -60,7 +64,12 @@ class Buffer(Handle):
         views = [v for v in (ref() for ref in self._seen) if v is not None]
         paths = [v._path for v in views]
         touch(self, self._base is None)
-        self._atom, self._base, self._path, self._seen = traced._atom, traced._base, traced._path, traced._seen
+        self._atom, self._base, self._path, self._seen = (
+            traced._atom,
+            traced._base,
+            traced._path,
+            traced._seen,
+        )
         become(self, TracedArray)
         self._version = next(versions)
         for view, path in zip(views, paths, strict=True):
@@ -81,7 +90,7 @@ class Buffer(Handle):
         log = active()
         return log is not None and self._born < log.serial
 
-    # --- reading ------------------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------------
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self._atom, dtype=dtype, copy=copy)
@@ -90,10 +99,14 @@ class Buffer(Handle):
         if not _traced_in(key):
             plain = _plain(key)
             return self._result(self._atom[plain], lambda base: base[plain])
-        if is_basic(key) and any(isinstance(k, slice) for k in (key if isinstance(key, tuple) else (key,))):
+        if is_basic(key) and not self._is_entry(key):
             self._become_traced()
-            return self[key]
+            return self[key]  # a view
         return TracedArray(index(operand(self), key))
+
+    def _is_entry(self, key: Any) -> bool:
+        parts = key if isinstance(key, tuple) else (key,)
+        return len(parts) == self._atom.ndim and all(isinstance(p, int) for p in parts)
 
     def _result(self, value: Any, path: Callable[[Any], Any]) -> Any:
         if isinstance(value, np.ndarray) and np.may_share_memory(value, self._atom):
@@ -159,7 +172,7 @@ class Buffer(Handle):
     def __deepcopy__(self, memo: Any) -> Buffer:
         return Buffer(self._atom.copy())
 
-    # --- writing ------------------------------------------------------------------------------------------------------
+    # --- writing --------------------------------------------------------------------------------------------
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._is_outside() or _traced_in(key) or _traced_in(value):
@@ -168,7 +181,7 @@ class Buffer(Handle):
         else:
             self._atom[_plain(key)] = _plain(value)
 
-    # --- NumPy's doors ------------------------------------------------------------------------------------------------
+    # --- NumPy's doors --------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.get("out", ())
@@ -181,7 +194,9 @@ class Buffer(Handle):
         result = getattr(ufunc, method)(*_plain(inputs), **_plain(kwargs))
         return (out[0] if len(out) == 1 else out) if out else buffered(result)
 
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         out = kwargs.get("out")
         target = args[0] if function in _STORING else out
         traced = _traced_in((args, kwargs))
@@ -193,7 +208,9 @@ class Buffer(Handle):
         result = function(*_plain(args), **_plain(kwargs))
         if out is not None:
             return out
-        return self._result(result, lambda base: function(*(base if a is self else a for a in args), **kwargs))
+        return self._result(
+            result, lambda base: function(*(base if a is self else a for a in args), **kwargs)
+        )
 
 
 def buffered(value: Any, arguments: tuple[Any, ...] = ()) -> Any:
@@ -255,11 +272,25 @@ def _unary(name: str) -> Callable[..., Any]:
     return lambda self: buffered(getattr(self._atom, name)())
 
 
-for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
+for _name in [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+]:
     setattr(Buffer, f"__{_name}__", _binary(f"__{_name}__"))
     setattr(Buffer, f"__r{_name}__", _binary(f"__r{_name}__"))
     setattr(Buffer, f"__i{_name}__", _in_place(f"__i{_name}__"))
-for _name in "eq ne lt le gt ge divmod rdivmod".split():
+for _name in ["eq", "ne", "lt", "le", "gt", "ge", "divmod", "rdivmod"]:
     setattr(Buffer, f"__{_name}__", _binary(f"__{_name}__"))
-for _name in "neg pos abs invert".split():
+for _name in ["neg", "pos", "abs", "invert"]:
     setattr(Buffer, f"__{_name}__", _unary(f"__{_name}__"))

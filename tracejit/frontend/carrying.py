@@ -2,113 +2,41 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from types import CellType
+from types import CodeType
 from typing import Any
 
-import numpy as np
-
-from tracejit.frontend.places import Key, Place, Snapshot
-from tracejit.frontend.pytree import TreeDef, flatten
-from tracejit.frontend.regions import Log, RegionFailed
-from tracejit.frontend.registry import is_traced, operand
+from tracejit.frontend.carries import (
+    Carry,
+    Static,
+    alike,
+    arrays_in,
+    grows,
+    merged,
+    of_handle,
+    of_place,
+    path_of,
+    refuse_alias,
+    root_of,
+    split,
+)
+from tracejit.frontend.places import Place, Snapshot
+from tracejit.frontend.pytree import TreeDef
+from tracejit.frontend.regions import Handle, Log, RegionFailed
+from tracejit.frontend.registry import operand
 from tracejit.frontend.tracer import TracedArray
-from tracejit.frontend.values import MISSING, same
-from tracejit.ir.aval import Aval
+from tracejit.frontend.values import MISSING
+from tracejit.ir.dims import Undecided
 from tracejit.ir.tape import Atom, Builder, Var
-from tracejit.ops.broadcasting import convert, full
 
-__all__ = ["Attempt", "Carry", "Pass", "State", "Static", "fitted", "alike", "merged", "refuse_alias", "split"]
+__all__ = ["Attempt", "Pass"]
 
 _LIMIT = 12
 
-
-class State(dict[str, Any]):
-    """What a door itself keeps from one iteration to the next; entries may be added on the way."""
-
-
-@dataclass(frozen=True)
-class Static:
-    """A leaf that is no number."""
-
-    value: Any
-
-
-def split(value: Any) -> tuple[list[Any], TreeDef]:
-    """Return the leaves of a value, numbers as what they are, anything else as `Static`, and the structure."""
-    leaves, tree = flatten(value)
-    return [leaf if _is_number(leaf) else Static(leaf) for leaf in leaves], tree
-
-
-def _is_number(leaf: Any) -> bool:
-    if is_traced(leaf):
-        return True
-    if isinstance(leaf, np.ndarray | np.generic):
-        return leaf.dtype.kind in "biufc"
-    return isinstance(leaf, bool | int | float | complex)
-
-
-def merged(left: Aval, right: Aval) -> Aval:
-    """Return the aval that holds values of both, by NumPy's promotion."""
-    if left.shape != right.shape:
-        raise RegionFailed(f"a value changes its shape from {left} to {right}")
-    if left.weak and right.weak:
-        return replace(left, dtype=np.result_type(left.dtype, right.dtype))
-    return Aval(left.shape, np.result_type(_sample(left), _sample(right)))
-
-
-def _sample(aval: Aval) -> Any:
-    return aval.promotion(0) if aval.weak else aval.dtype  # type: ignore[operator]
-
-
-@dataclass(eq=False)
-class Carry:
-    """A place, or a handle that is written into, whose contents go from one iteration to the next.
-
-    Attributes
-    ----------
-    place : Place or None
-    handle : TracedArray or None
-    leaves : list
-        What is there before: numbers and `Static`; empty if nothing is.
-    tree : TreeDef
-    avals : list of Aval
-        Of the numbers, wide enough for what every iteration leaves there.
-    shared : bool
-        Somebody else holds the object too.
-    """
-
-    place: Place | None
-    handle: Any
-    leaves: list[Any]
-    tree: TreeDef
-    avals: list[Aval]
-    shared: bool = False
-
-    @property
-    def created(self) -> bool:
-        """Nothing is there before the first iteration."""
-        return not self.leaves and bool(self.avals)
-
-    def initial(self) -> list[Atom]:
-        """Append what goes into the first iteration."""
-        if self.created:
-            return [full(0, a.shape, a.dtype) for a in self.avals]
-        return [fitted(operand(leaf), a) for leaf, a in zip(self.numbers(), self.avals, strict=True)]
-
-    def numbers(self) -> list[Any]:
-        return [leaf for leaf in self.leaves if not isinstance(leaf, Static)]
-
-    def rebuilt(self, values: Iterable[Any], leaves: Sequence[Any]) -> Any:
-        """Return the value with its numbers replaced."""
-        new = iter(values)
-        return self.tree.unflatten([leaf.value if isinstance(leaf, Static) else next(new) for leaf in leaves])
-
-
-def fitted(atom: Atom, aval: Aval) -> Atom:
-    """Return ``atom`` in the dtype of ``aval``."""
-    return atom if atom.dtype == aval.dtype else convert(atom, dtype=aval.dtype)
+_guesses: weakref.WeakKeyDictionary[CodeType, frozenset[tuple[str, bool]]] = weakref.WeakKeyDictionary()
+"""Per loop body what it carried the last time: (path, whether the array there was written into)."""
 
 
 @dataclass(eq=False)
@@ -164,10 +92,10 @@ class Attempt:
         }
         self.carries: dict[Any, Carry] = {}
 
-    # --- one pass -----------------------------------------------------------------------------------------------------
+    # --- one pass -------------------------------------------------------------------------------------------
 
     def run(self, step: Callable[[], Any]) -> tuple[Pass, list[Carry]]:
-        """Run ``step`` on fresh inputs for the carries; return what happened and further carries that it needs."""
+        """Run ``step`` on fresh inputs for the carries; return what happened, and what else it carries."""
         found = Pass(Builder(), Log())
         try:
             with found.builder, found.log:
@@ -186,13 +114,11 @@ class Attempt:
             if carry.handle is not None:
                 carry.handle._present(variables[0])
                 found.entries.append(carry.handle)
-            elif not carry.created:
+            else:
                 assert carry.place is not None
                 entry = carry.rebuilt(map(TracedArray, variables), carry.leaves)
                 carry.place.put(entry)
                 found.entries.append(entry)
-            else:
-                found.entries.append(MISSING)
 
     def _collect(self, found: Pass) -> list[Carry]:
         changed = {p.id: p for p in self.snapshot.changes() if id(p.container.owner) not in self.unwanted}
@@ -211,42 +137,71 @@ class Attempt:
         known = {id(c.handle) for c in self.carries.values()}
         written = [h for h in found.log.written.values() if id(h) not in known]
         found.writes.update((id(h), (h, h.atom)) for h in written)
-        return [*(_of_place(*change) for change in found.changes.values()), *map(_of_handle, written)]
+        return [*(of_place(*change) for change in found.changes.values()), *map(of_handle, written)]
 
     def _leave(self, found: Pass, carry: Carry, value: Any, entry: Any) -> None:
         if value is MISSING:
-            raise RegionFailed(f"{_path(carry)} is deleted")
+            raise RegionFailed(f"{path_of(carry)} is deleted")
         leaves, tree = split(value)
         if tree != carry.tree:
-            raise RegionFailed(f"{_path(carry)} changes from {carry.tree} to {tree}")
-        expected = carry.leaves or leaves
-        for leaf, before in zip(leaves, expected, strict=True):
+            raise RegionFailed(f"{path_of(carry)} changes from {carry.tree} to {tree}")
+        for leaf, before in zip(leaves, carry.leaves, strict=True):
             if isinstance(leaf, Static) != isinstance(before, Static) or not alike(leaf, before):
-                raise RegionFailed(f"{_path(carry)} holds something else in each iteration")
+                raise RegionFailed(f"{path_of(carry)} holds something else in each iteration")
         found.outputs.append([operand(leaf) for leaf in leaves if not isinstance(leaf, Static)])
         found.objects.append(value)
 
-    # --- until nothing is added ---------------------------------------------------------------------------------------
+    # --- until nothing is added -----------------------------------------------------------------------------
 
-    def settle(self, step: Callable[[], Any], first: Callable[[Pass, list[Carry]], None]) -> Pass:
+    def settle(self, step: Callable[[], Any], first: Callable[[Pass], None], code: CodeType) -> Pass:
         """Run ``step`` until it carries what it is given to carry; return the last pass."""
+        names = _guesses.get(code)
+        if names:
+            self._guess(names)
+            try:
+                return self._settled(step, first, code)
+            except (RegionFailed, Undecided, Exception):
+                self.carries.clear()  # it may have been the guess
+        return self._settled(step, first, code)
+
+    def _settled(self, step: Callable[[], Any], first: Callable[[Pass], None], code: CodeType) -> Pass:
         for number in range(_LIMIT):
             found, further = self.run(step)
             if number == 0:
-                first(found, further)
+                first(found)
+            if self.snapshot.renewed():
+                continue
             for carry in further:
                 self._add(carry)
             if not (self._widen(found) or further):
                 self._check_aliases(found)
+                self._check_integers(found)
+                self._remember(code)
                 return found
         raise RegionFailed("what it carries does not settle")
+
+    def _guess(self, names: Collection[tuple[str, bool]]) -> None:
+        """Start with what this loop carried the last time: inner loops are traced again and again."""
+        for place in self.snapshot.named():
+            if (place.path, False) in names and id(place.container.owner) not in self.unwanted:
+                leaves, tree = split(place.old)
+                if any(not isinstance(leaf, Static) for leaf in leaves):
+                    self._add(Carry(place, None, leaves, tree, []))
+            if (place.path, True) in names and _is_whole_array(place.old):
+                self._add(of_handle(place.old))
+
+    def _remember(self, code: CodeType) -> None:
+        names = {(c.place.path, False) for c in self.carries.values() if c.place is not None}
+        handles = {id(c.handle) for c in self.carries.values() if c.handle is not None}
+        names |= {(p.path, True) for p in self.snapshot.named() if id(p.old) in handles}
+        _guesses[code] = frozenset(names)
 
     def _add(self, carry: Carry) -> None:
         if carry.place is not None:
             if not carry.avals:
                 carry.avals = [operand(leaf).aval for leaf in carry.numbers()]
             carry.shared = not carry.created and carry.place.shared
-        self.carries[id(carry.handle) if carry.place is None else carry.place.id] = carry
+        self.carries.setdefault(id(carry.handle) if carry.place is None else carry.place.id, carry)
 
     def _widen(self, found: Pass) -> bool:
         changed = False
@@ -259,15 +214,37 @@ class Attempt:
 
     def _check_aliases(self, found: Pass) -> None:
         """Raise where two names for one array would become two arrays, if that could be noticed."""
-        for carry, value, entry in zip(self.carries.values(), found.objects, found.entries, strict=True):
-            if carry.handle is not None:
-                continue
-            refuse_alias(_path(carry), value, found.log)
-            before = [] if entry is MISSING else split(entry)[0]
-            if carry.shared and any(type(v) is TracedArray and v._base is None and v._version for v in before):
-                raise RegionFailed(f"the array {_path(carry)} is written into and replaced, and has another name too")
+        rows = [
+            (carry, arrays_in(value), arrays_in(entry))
+            for carry, value, entry in zip(self.carries.values(), found.objects, found.entries, strict=True)
+            if carry.handle is None
+        ]
+        for carry, after, _ in rows:
+            refuse_alias(path_of(carry), after, found.log)
+        shared = {id(v) for carry, _, entry in rows if carry.shared for v in entry}
+        for _ in rows:  # an array that somebody else holds may move from name to name
+            shared |= {
+                id(v) for _, after, entry in rows if any(id(a) in shared for a in after) for v in entry
+            }
+        for carry, _, entry in rows:
+            if any(id(v) in shared and v._version for v in entry):
+                raise RegionFailed(
+                    f"the array {path_of(carry)} is written into and replaced, and has another name too"
+                )
 
-    # --- afterwards ---------------------------------------------------------------------------------------------------
+    def _check_integers(self, found: Pass) -> None:
+        """Raise where a Python integer, which has no largest value, is multiplied up by a loop."""
+        rows = zip(self.carries.values(), found.inputs, found.outputs, strict=True)
+        pairs = [
+            (start, end)
+            for carry, starts, ends in rows
+            for aval, start, end in zip(carry.avals, starts, ends, strict=True)
+            if aval.weak and aval.dtype.kind == "i"
+        ]
+        if pairs and grows(found.builder.eqns, {start for start, _ in pairs}, {end for _, end in pairs}):
+            raise RegionFailed("a Python integer is multiplied in each iteration and may outgrow 64 bits")
+
+    # --- afterwards -----------------------------------------------------------------------------------------
 
     def commit(self, found: Pass, results: Sequence[Atom]) -> None:
         """Leave the results where the body left what they stand for."""
@@ -289,51 +266,5 @@ class Attempt:
             carry.place.put(carry.rebuilt(handles, leaves))
 
 
-def alike(leaf: Any, before: Any) -> bool:
-    """Return whether two leaves are the same where they are no numbers."""
-    if not isinstance(leaf, Static):
-        return True
-    return leaf.value is before.value or _same_constant(leaf.value, before.value)
-
-
-def _same_constant(left: Any, right: Any) -> bool:
-    return type(left) is type(right) and isinstance(left, str | bytes | tuple | type(None)) and same(left, right)
-
-
-def _of_place(place: Place, atoms: list[Any], tree: TreeDef) -> Carry:
-    if place.new is MISSING:
-        raise RegionFailed(f"{place.path} is deleted")
-    if place.old is MISSING:
-        if not isinstance(place.container.owner, CellType | State):
-            raise RegionFailed(f"{place.path} is added")
-        return Carry(place, None, [], tree, [a.aval for a in atoms if not isinstance(a, Static)])
-    leaves, tree = split(place.old)
-    if all(isinstance(leaf, Static) for leaf in leaves):
-        raise RegionFailed(f"{place.path} changes from {_short(place.old)} to {_short(place.new)}")
-    return Carry(place, None, leaves, tree, [])
-
-
-def _of_handle(handle: Any) -> Carry:
-    tree = flatten(0)[1]
-    return Carry(None, handle, [handle], tree, [handle.atom.aval])
-
-
-def _root(handle: Any) -> Any:
-    while handle._base is not None:
-        handle = handle._base
-    return handle
-
-
-def refuse_alias(path: str, value: Any, log: Log) -> None:
-    """Raise if ``value`` is an array made before, or a view: afterwards it would be an array of its own."""
-    arrays = [v for v in split(value)[0] if type(v) is TracedArray and v.ndim]
-    if any(_root(v)._born < log.serial or v._base is not None for v in arrays):
-        raise RegionFailed(f"{path} becomes another name of an array, or a view of one")
-
-
-def _path(carry: Carry) -> str:
-    return carry.place.path if carry.place is not None else "an array"
-
-
-def _short(value: Any) -> str:
-    return type(value).__name__ if not isinstance(value, str | bool | type(None)) else repr(value)
+def _is_whole_array(value: Any) -> bool:
+    return issubclass(type(value), Handle) and root_of(value) is value

@@ -1,4 +1,5 @@
-"""The doors that lifted code goes through: loops, branches, truth values, and builtins that want plain numbers.
+"""The doors that lifted code goes through: loops, branches, truth values, and builtins that want plain
+numbers.
 
 Where nothing is traced, or a region cannot be made, each door does what Python does.
 """
@@ -8,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from tracejit.frontend.branching import branch, is_undecided, truth
+from tracejit.frontend.buffers import buffered
 from tracejit.frontend.doors import DOORS
 from tracejit.frontend.exits import BREAK, CONTINUE, GO, RETURNED, Exit
 from tracejit.frontend.iteration import enumerate_, range_, reversed_, zip_
 from tracejit.frontend.looping import run_for, run_while
 from tracejit.frontend.regions import RegionFailed
+from tracejit.frontend.scalars import NUMBER_TYPES
 from tracejit.frontend.tracer import TracedArray
 from tracejit.ops.logic import logical_not
 
-__all__ = ["BUILTINS"]
+__all__ = ["DOORS"]
 
 Body = Callable[..., Any]
 
@@ -103,26 +108,25 @@ def choose(test: Any, true: Body, false: Body) -> Any:
 def chain(pairs: tuple[Body, ...], left: Any, right: Any, *others: Body) -> Any:
     """``left < right < other()...``."""
     result = pairs[0](left, right)
-    for number, other in enumerate(others, 1):
-        if is_undecided(result):
-            return and_(result, lambda: chain(pairs[number:], right, other(), *others[number:]))
-        if not result:
-            return result
-        left, right = right, other()
-        result = pairs[number](left, right)
-    return result
+    if not others or not (is_undecided(result) or result):
+        return result
+    return and_(result, lambda: chain(pairs[1:], right, others[0](), *others[1:]))
 
 
-_TYPES: dict[Any, Any] = {enumerate: enumerate_, range: range_, reversed: reversed_, zip: zip_}
+_TYPES: dict[Any, Any] = {
+    **NUMBER_TYPES,
+    enumerate: enumerate_,
+    range: range_,
+    reversed: reversed_,
+    zip: zip_,
+    np.ndarray: lambda *args, **kwargs: buffered(np.ndarray(*args, **kwargs)),
+}
 
 
 def type_(cls: Any) -> Any:
     """Return what a call of a builtin type goes to; the user's own function of that name stays."""
-    return _TYPES.get(cls, cls)
+    return _TYPES.get(cls, cls) if isinstance(cls, type) else cls
 
-
-BUILTINS: dict[Any, Any] = {}
-"""Builtin functions that are no types -> what traced code gets instead."""
 
 DOORS.update(
     _tj_BREAK=BREAK,

@@ -1,4 +1,4 @@
-"""The names that lifted code calls; `control_flow`, which is built on the tracer, says what stands behind them."""
+"""The names that lifted code calls; `control_flow` says what stands behind them."""
 
 from __future__ import annotations
 

@@ -182,6 +182,14 @@ class Environment:
             return value
         return self.present(value, origin)
 
+    def made_for(self, owner: Any) -> Any:
+        """Return what stands for a container, cell or namespace of the user's; None if nothing does."""
+        if id(owner) in self._cells:
+            return self._cells[id(owner)][1]
+        if id(owner) in self._globals:
+            return self._globals[id(owner)]
+        return self._shadows[id(owner)][1] if id(owner) in self._shadows else None
+
     # Code: functions, classes and modules, each guarded as a whole
 
     def _code(self, value: Any, origin: Origin) -> Any:

@@ -1,11 +1,11 @@
-"""How a block ends: by falling through, ``break``, ``continue`` or ``return``; in a region perhaps only the values know."""
+"""How a block ends: by falling through, ``break``, ``continue`` or ``return``; perhaps only values know."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.frontend.carrying import State
+from tracejit.frontend.carries import State
 from tracejit.frontend.registry import is_traced
 
 __all__ = ["BREAK", "CONTINUE", "Exit", "Leaving", "code_of", "exit_from", "has_value", "value_of"]

@@ -1,6 +1,7 @@
 """Rewrite expressions so that Python's own decisions on values go through doors.
 
-``and or not``, conditional expressions and chained comparisons ask for truth values, and ``int(x)`` or ``range(n)``
+``and or not``, conditional expressions and chained comparisons ask for truth values, and ``int(x)`` or
+``range(n)``
 for plain numbers; behind the doors of `control_flow` they work on traced values too.
 """
 
@@ -11,7 +12,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["BUILTIN_TYPES", "Expressions"]
+__all__ = ["BUILTIN_TYPES", "Expressions", "is_array_type"]
 
 BUILTIN_TYPES = ("bool", "complex", "enumerate", "float", "int", "range", "reversed", "zip")
 """Builtins that are types: a call of one goes through a door, the name itself stays what it is."""
@@ -31,7 +32,9 @@ class Expressions(ast.NodeTransformer):
         Rewrites the functions defined inside.
     """
 
-    def __init__(self, parameters: Sequence[str], nested: Callable[[ast.FunctionDef], ast.FunctionDef]) -> None:
+    def __init__(
+        self, parameters: Sequence[str], nested: Callable[[ast.FunctionDef], ast.FunctionDef]
+    ) -> None:
         self.first = next(iter(parameters), None)
         self.nested = nested
 
@@ -45,7 +48,7 @@ class Expressions(ast.NodeTransformer):
         for item in getattr(statement, "items", ()):
             item.context_expr = self.visit(item.context_expr)
 
-    # --- definitions --------------------------------------------------------------------------------------------------
+    # --- definitions ----------------------------------------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
@@ -60,7 +63,7 @@ class Expressions(ast.NodeTransformer):
         node.body = [self.nested(s) if isinstance(s, ast.FunctionDef) else s for s in node.body]
         return node
 
-    # --- decisions ----------------------------------------------------------------------------------------------------
+    # --- decisions ------------------------------------------------------------------------------------------
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         first, *others = [self.visit(v) for v in node.values]
@@ -85,10 +88,14 @@ class Expressions(ast.NodeTransformer):
             return node
         pairs = [_comparison(op, node) for op in node.ops]
         second, *later = node.comparators
-        return _door(node, "_tj_chain", ast.Tuple(pairs, ast.Load()), node.left, second, *map(_delayed, later))
+        return _door(
+            node, "_tj_chain", ast.Tuple(pairs, ast.Load()), node.left, second, *map(_delayed, later)
+        )
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
+        if is_array_type(node.func):
+            node.func = _door(node.func, "_tj_type", node.func)
         if isinstance(node.func, ast.Name):
             if node.func.id in BUILTIN_TYPES:
                 node.func = _door(node.func, "_tj_type", node.func)
@@ -96,6 +103,11 @@ class Expressions(ast.NodeTransformer):
                 names = ("__class__", self.first)
                 node.args = [ast.copy_location(ast.Name(n, ast.Load()), node) for n in names]
         return node
+
+
+def is_array_type(function: ast.expr) -> bool:
+    """Return whether a call of ``function`` may make an array: ``np.ndarray``."""
+    return isinstance(function, ast.Attribute) and function.attr == "ndarray"
 
 
 def _comparison(op: ast.cmpop, at: ast.expr) -> ast.expr:
@@ -121,4 +133,3 @@ def _place(new: Any, at: ast.AST) -> Any:
 def _pinned(values: Sequence[ast.AST]) -> bool:
     """Return whether a value has to be computed in the function itself: it binds a name, or suspends."""
     return any(isinstance(n, _PINNED) for v in values for n in ast.walk(v))
-

@@ -15,7 +15,7 @@ from tracejit.frontend.concrete import concrete, guard
 from tracejit.frontend.registry import is_traced, operand, size
 from tracejit.ir import dims
 from tracejit.ir.aval import Shape
-from tracejit.ir.dims import Dim
+from tracejit.ir.dims import Dim, Undecided
 from tracejit.ir.tape import Atom, Lit, Var, current
 from tracejit.ops.base import as_atom
 from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert, reduce_sum, shape_text
@@ -163,9 +163,17 @@ def _span(part: slice, extent: Dim) -> Span:
     start = first if part.start is None else _bound(size(part.start), extent, low, high)
     stop = last if part.stop is None else _bound(size(part.stop), extent, low, high)
     length = stop - start if step > 0 else start - stop
-    if not current().decide(">=", length - 1):
+    if not _has_entries(length):
         return Span(0, 0, 1)
     return Span(start, (length + abs(step) - 1) // abs(step), step)
+
+
+def _has_entries(length: Dim) -> bool:
+    """Return whether a slice has entries; if only in some iterations of a loop, its extent says so by itself."""
+    try:
+        return current().decide(">=", length - 1)
+    except Undecided:
+        return current().decide(">=", length)
 
 
 def _bound(value: Dim, extent: Dim, low: Dim, high: Dim) -> Dim:

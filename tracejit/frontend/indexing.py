@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import BroadcastError, IntegerStoreError
+from tracejit.frontend import symbolic
 from tracejit.frontend.index_keys import (
     Array,
     Flag,
@@ -21,7 +22,7 @@ from tracejit.frontend.index_keys import (
 from tracejit.frontend.registry import operand
 from tracejit.frontend.views import Path, follow, put
 from tracejit.ir.aval import Shape
-from tracejit.ir.dims import Dim
+from tracejit.ir.dims import Dim, Undecided
 from tracejit.ir.tape import Atom, Var, current
 from tracejit.ops.base import as_atom
 from tracejit.ops.broadcasting import (
@@ -37,19 +38,33 @@ from tracejit.ops.elementwise import add, select
 from tracejit.ops.indexing import gather, scatter_add, scatter_set
 from tracejit.ops.linear import slice_, transpose
 
-__all__ = ["add_at", "index", "update"]
+__all__ = ["add_at", "fit", "index", "update"]
 
 
 def index(atom: Atom, key: Any) -> Atom:
     """Return ``atom[key]``."""
-    return _Plan(atom, parse(key, atom.shape)).read()
+    return _Plan(atom, _parsed(key, atom.shape)).read()
 
 
 def update(atom: Atom, key: Any, value: Any) -> Atom:
     """Return ``atom`` after ``atom[key] = value`` (cast, broadcast; of equal places the last one wins)."""
     new = _storable(value, atom)
     masked = _masked_update(atom, key, new)
-    return _Plan(atom, parse(key, atom.shape)).write(new) if masked is None else masked
+    return _Plan(atom, _parsed(key, atom.shape)).write(new) if masked is None else masked
+
+
+def _parsed(key: Any, shape: Shape) -> list[Item]:
+    """Return the items of a key.
+
+    Where a loop counter as an index is negative in some iterations only, the running tape finds the entry.
+    """
+    try:
+        return parse(key, shape)
+    except Undecided:
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) != len(shape) or not all(hasattr(p, "_tracejit_dim") or isinstance(p, int) for p in parts):
+            raise
+        return parse(tuple(symbolic.WRAP(p.atom) if hasattr(p, "_tracejit_dim") else p for p in parts), shape)
 
 
 def add_at(atom: Atom, key: Any, value: Any) -> Atom:
@@ -80,7 +95,7 @@ def _masked_update(atom: Atom, key: Any, value: Atom) -> Atom | None:
     if len(value.shape) > len(rest):
         return None
     lifted = expand_dims(as_atom(mask), axes=tuple(range(len(mask.shape), len(atom.shape))))
-    return select(broadcast_to(lifted, atom.shape), _fit(value, (*mask.shape, *rest)), atom)
+    return select(broadcast_to(lifted, atom.shape), fit(value, (*mask.shape, *rest)), atom)
 
 
 def _drop_leading_ones(value: Atom, ndim: int) -> Atom:
@@ -89,7 +104,7 @@ def _drop_leading_ones(value: Atom, ndim: int) -> Atom:
     return squeeze(value, axes=tuple(range(len(extra)))) if all(d == 1 for d in extra) else value
 
 
-def _fit(value: Atom, shape: Shape) -> Atom:
+def fit(value: Atom, shape: Shape) -> Atom:
     """Return ``value`` broadcast for a store into ``shape``."""
     fitting = _drop_leading_ones(value, len(shape))
     try:
@@ -150,7 +165,7 @@ class _Plan:
         total = len(rest) + len(self.new_axes)
         old = iter(rest)
         full = tuple(1 if a in self.new_axes else next(old) for a in range(total))
-        value = _fit(value, tuple(full[p] for p in self.perm))
+        value = fit(value, tuple(full[p] for p in self.perm))
         inverse = tuple(sorted(range(total), key=self.perm.__getitem__))
         return squeeze(transpose(value, perm=inverse), axes=self.new_axes)
 

@@ -1,4 +1,4 @@
-"""What a ``for`` loop runs over, as a number of trips and the item of each: ranges, arrays, and their combinations."""
+"""What a ``for`` loop runs over, as a number of trips and the item of each: ranges, arrays, zips of them."""
 
 from __future__ import annotations
 
@@ -134,5 +134,3 @@ def zip_(*iterables: Any, strict: bool = False) -> Any:
     if strict and any(p.trips != shortest and not current().decide("==", p.trips - shortest) for p in known):
         raise ValueError("zip() arguments have different lengths")
     return Plan(shortest, lambda k: tuple(p.item(k) for p in known))
-
-

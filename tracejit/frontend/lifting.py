@@ -1,6 +1,7 @@
 """Find the source of a function and compile it again with doors in place of its control flow.
 
-The whole file is parsed, so that lines and columns in tracebacks stay those of the user's file.  A function whose
+The whole file is parsed, so that lines and columns in tracebacks stay those of the user's file.  A
+function whose
 source is not at hand, or is not what its code object was made from, is left as it is.
 """
 
@@ -28,7 +29,6 @@ _lock = threading.Lock()
 _codes: weakref.WeakKeyDictionary[CodeType, tuple[str, CodeType | None]] = weakref.WeakKeyDictionary()
 
 
-
 @dataclass(frozen=True)
 class _Found:
     """A function in a file, the names of the classes around it, and the imports of the module."""
@@ -39,6 +39,7 @@ class _Found:
 
 
 _trees: dict[str, tuple[tuple[str, ...], dict[int, list[_Found]]]] = {}
+
 
 def lifted_code(code: CodeType) -> CodeType | None:
     """Return ``code`` with doors, or None if it cannot be lifted or has nothing to lift."""
@@ -57,7 +58,9 @@ def _lift(code: CodeType) -> CodeType | None:
             if not _is_of(_compile(copy.deepcopy(found.node), found, code), code):
                 return None
             new = rewrite(copy.deepcopy(found.node))
-            return None if new is None else _rename(_compile(new, found, code), code.co_name, code.co_qualname)
+            return (
+                None if new is None else _rename(_compile(new, found, code), code.co_name, code.co_qualname)
+            )
         except (SyntaxError, RecursionError):
             return None
     return None
@@ -97,9 +100,11 @@ def _walk(tree: ast.AST, classes: tuple[str, ...]) -> Iterator[tuple[ast.Functio
 
 
 def _compile(node: ast.FunctionDef, found: _Found, code: CodeType) -> CodeType:
-    """Return the code of a definition that stands where the original stood: same free names, class and imports.
+    """Return the code of a definition that stands where the original stood: same free names, class and
+    imports.
 
-    CPython calls the attributes of imported names by another instruction, so the imports matter for comparison.
+    CPython calls the attributes of imported names by another instruction, so the imports matter for
+    comparison.
     """
     classes = found.classes
     _strip(node)

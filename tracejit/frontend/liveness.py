@@ -1,6 +1,7 @@
 """Which names a piece of source assigns, and whose values are still wanted afterwards.
 
-A loop becomes a region; the variables that it carries from one iteration to the next, or hands on to the code behind
+A loop becomes a region; the variables that it carries from one iteration to the next, or hands on to the
+code behind
 it, are those that its body assigns and that somebody may read before assigning them anew.
 """
 
@@ -87,7 +88,7 @@ def escaping(function: ast.AST) -> Names:
 
 @dataclass(frozen=True)
 class Jumps:
-    """What is live where control may go to from inside a block: out of the loop, to its head, into a handler."""
+    """What is live where a block may jump to: out of the loop, to its head, into a handler."""
 
     out: Names = NOTHING
     again: Names = NOTHING
@@ -164,7 +165,7 @@ def _simple(node: ast.stmt, after: Names, jumps: Jumps) -> Names:
         bound = assigned(targets) if getattr(node, "value", node) is not None else NOTHING
         bound = bound - _conditional(node)
     elif isinstance(node, SCOPES):
-        bound = frozenset({node.name})  # type: ignore[union-attr]
+        bound = frozenset({node.name})
     return (after - bound) | loads([node])
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from tracejit.frontend.branching import branch
-from tracejit.frontend.carrying import Attempt, Carry, Pass, State, fitted
+from tracejit.frontend.carries import State, fitted
+from tracejit.frontend.carrying import Attempt, Pass
 from tracejit.frontend.exits import CONTINUE, Leaving
 from tracejit.frontend.iteration import Plan, plan_of
 from tracejit.frontend.regions import RegionFailed, active
@@ -19,7 +20,7 @@ from tracejit.ir.tape import Atom, Tape, Var, current, is_tracing
 from tracejit.ops.loop import bind_size, counter, loop, runtime_size, while_
 from tracejit.ops.region import close
 
-__all__ = ["FEW", "run_for", "run_while", "unrolled"]
+__all__ = ["FEW", "Plainly", "closed", "for_region", "run_for", "run_while", "unrolled", "while_region"]
 
 FEW = 3
 """Loops of up to this many trips are unrolled."""
@@ -39,11 +40,11 @@ def unrolled() -> list[tuple[str, str]]:
     return reasons
 
 
-class _Plainly(RegionFailed):
+class Plainly(RegionFailed):
     """Nothing traced goes into the loop."""
 
 
-# --- for --------------------------------------------------------------------------------------------------------------
+# --- for ----------------------------------------------------------------------------------------------------
 
 
 def run_for(iterable: Iterable[Any], body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> Any:
@@ -53,10 +54,26 @@ def run_for(iterable: Iterable[Any], body: Callable[..., Any], names: tuple[str,
         return iterate(iterable, body)
     if plan.static is not None and plan.static <= FEW:
         return iterate(plan, body)
-    region = _attempt(lambda: _for_region(plan, body, names, leaves))
+    region = _attempt(lambda: for_region(plan, body, names, leaves))
     if not isinstance(region, str):
         return region()
+    if plan.static is not None or isinstance(plan.trips, dims.Poly):
+        return _peeled(plan, body, names, leaves, region)
     _note(region)
+    return iterate(plan, body)
+
+
+def _peeled(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], leaves: bool, reason: str) -> Any:
+    """Run the first iteration by itself and try the others: what differed may be how it starts."""
+    if reason and current().decide(">=", plan.trips - 1):
+        ended = body(plan.item(0))
+        if ended is not None and ended is not CONTINUE:
+            return ended
+        plan = plan.rest()
+        region = _attempt(lambda: for_region(plan, body, names, leaves))
+        if not isinstance(region, str):
+            return region()
+    _note(reason)
     return iterate(plan, body)
 
 
@@ -78,7 +95,7 @@ def _attempt(make: Callable[[], Commit]) -> Commit | str:
     try:
         return make()
     except (RegionFailed, Undecided) as failure:
-        return "" if isinstance(failure, _Plainly) else str(failure)
+        return "" if isinstance(failure, Plainly) else str(failure)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -89,7 +106,10 @@ def _note(reason: str) -> None:
         unrolled().append((str(source), reason))
 
 
-def _for_region(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], leaves: bool) -> Commit:
+def for_region(
+    plan: Plan, body: Callable[..., Any], names: Collection[str], leaves: bool, roots: Sequence[Any] = ()
+) -> Commit:
+    """Trace a loop over the items of ``plan``."""
     leaving = Leaving() if leaves else None
     trips: Dim = plan.trips if not isinstance(plan.trips, Atom) else _bound(plan.trips)
     index = counter(trips, "ijklpqrst"[min(_depth(), 8)])
@@ -98,11 +118,11 @@ def _for_region(plan: Plan, body: Callable[..., Any], names: tuple[str, ...], le
     def step() -> None:
         _take(leaving, lambda: body(plan.item(user_size(item))), names, [body])
 
-    attempt = Attempt([body], names, [] if leaving is None else [leaving.state])
-    found = attempt.settle(step, lambda p, further: _refuse_plain(plan, p, further))
+    attempt = Attempt([body], names, [*([] if leaving is None else [leaving.state]), *roots])
+    found = attempt.settle(step, lambda p: _refuse_plain(plan, p), body.__code__)
 
     def commit() -> Any:
-        tape, carries, operands = _closed(attempt, found)
+        tape, carries, operands = closed(attempt, found)
         results, _ = loop(tape, carries, operands, index=index, trips=trips)
         attempt.commit(found, results)
         return None if leaving is None else leaving.ended()
@@ -120,7 +140,9 @@ def _depth() -> int:
     return len(current()._outer)
 
 
-def _take(leaving: Leaving | None, run: Callable[[], Any], names: Iterable[str], roots: Sequence[Any]) -> None:
+def _take(
+    leaving: Leaving | None, run: Callable[[], Any], names: Collection[str], roots: Sequence[Any]
+) -> None:
     if leaving is None:
         if run() not in (None, CONTINUE):
             raise RegionFailed("it leaves in the first iteration")
@@ -128,16 +150,18 @@ def _take(leaving: Leaving | None, run: Callable[[], Any], names: Iterable[str],
     branch(leaving.going(), lambda: leaving.note(run()), None, names, [*roots, leaving.state])
 
 
-def _refuse_plain(plan: Plan, found: Pass, further: Sequence[Carry]) -> None:
+def _refuse_plain(plan: Plan, found: Pass) -> None:
     static = plan.static
     if static is None or static > PLAIN or active() is not None:
         return
     if not found.builder.captured:
-        raise _Plainly("nothing traced goes into it")
+        raise Plainly("nothing traced goes into it")
 
 
-def _closed(attempt: Attempt, found: Pass) -> tuple[Tape, list[Atom], tuple[Var, ...]]:
-    """Return the body's tape, the initial carries, and what else it takes."""
+def closed(
+    attempt: Attempt, found: Pass, stacked: Sequence[Atom] = ()
+) -> tuple[Tape, list[Atom], tuple[Var, ...]]:
+    """Return the body's tape (``stacked`` after the carries), the initial carries, and what else it takes."""
     carries = list(attempt.carries.values())
     with found.builder:
         outputs = [
@@ -145,39 +169,42 @@ def _closed(attempt: Attempt, found: Pass) -> tuple[Tape, list[Atom], tuple[Var,
             for carry, atoms in zip(carries, found.outputs, strict=True)
             for atom, aval in zip(atoms, carry.avals, strict=True)
         ]
-    tape, operands = close(found.builder, [v for row in found.inputs for v in row], outputs)
+    tape, operands = close(found.builder, [v for row in found.inputs for v in row], [*outputs, *stacked])
     return tape, [atom for carry in carries for atom in carry.initial()], operands
 
 
-# --- while ------------------------------------------------------------------------------------------------------------
+# --- while --------------------------------------------------------------------------------------------------
 
 
 def run_while(test: Callable[[], Any], body: Callable[[], Any], names: tuple[str, ...], leaves: bool) -> Any:
     """``while test(): body()``; returns how it ended."""
-    if not is_tracing():
-        return _iterate_while(test, body)
-    region = _attempt(lambda: _while_region(test, body, names, leaves))
-    if not isinstance(region, str):
-        return region()
-    _note(region)
-    return _iterate_while(test, body)
-
-
-def _iterate_while(test: Callable[[], Any], body: Callable[[], Any]) -> Any:
-    while test():
+    go = test()
+    if type(go) is not TracedArray and not go:
+        return None
+    if is_tracing():
+        region = _attempt(lambda: while_region(go, test, body, names, leaves))
+        if not isinstance(region, str):
+            return region()
+        _note(region)
+    while go:
         ended = body()
         if ended is not None and ended is not CONTINUE:
             return ended
+        go = test()
     return None
 
 
-def _while_region(
-    test: Callable[[], Any], body: Callable[[], Any], names: tuple[str, ...], leaves: bool
+def while_region(
+    go: Any,
+    test: Callable[[], Any],
+    body: Callable[[], Any],
+    names: Collection[str],
+    leaves: bool,
+    roots: Sequence[Any] = (),
 ) -> Commit:
+    """Trace a loop that goes on while ``test()`` holds, as it does at first: ``go``."""
     leaving = Leaving() if leaves else None
-    state = State(go=test())
-    if type(state["go"]) is not TracedArray and not state["go"]:
-        return lambda: None
+    state = State(go=go)
 
     def again() -> None:
         state["go"] = test()
@@ -191,14 +218,18 @@ def _while_region(
             state["go"] = False
             branch(leaving.going(), again, None, names, [test, state])
 
-    attempt = Attempt([test, body], names, [state] if leaving is None else [state, leaving.state])
-    found = attempt.settle(step, lambda p, further: _refuse_plain_while(p))
-    key = next((k for k, c in attempt.carries.items() if c.place is not None and c.place.container.owner is state), None)
+    doors = [state] if leaving is None else [state, leaving.state]
+    attempt = Attempt([test, body], names, [*doors, *roots])
+    found = attempt.settle(step, _refuse_plain_while, body.__code__)
+    key = next(
+        (k for k, c in attempt.carries.items() if c.place is not None and c.place.container.owner is state),
+        None,
+    )
     if key is None:
         raise RegionFailed("its condition is the same in every iteration")
 
     def commit() -> Any:
-        tape, carries, operands = _closed(attempt, found)
+        tape, carries, operands = closed(attempt, found)
         condition = _condition(tape, list(attempt.carries).index(key), attempt)
         results, _ = while_(condition, tape, carries, operands)
         attempt.commit(found, results)
@@ -209,7 +240,7 @@ def _while_region(
 
 def _refuse_plain_while(found: Pass) -> None:
     if active() is None and not found.builder.captured:
-        raise _Plainly("nothing traced goes into it")
+        raise Plainly("nothing traced goes into it")
 
 
 def _condition(body: Tape, number: int, attempt: Attempt) -> Tape:
@@ -217,5 +248,3 @@ def _condition(body: Tape, number: int, attempt: Attempt) -> Tape:
     inputs = tuple(Var(v.aval, v.name) for v in body.inputs)
     place = sum(len(c.avals) for c in list(attempt.carries.values())[:number])
     return Tape(inputs, (), (), (inputs[place],))
-
-

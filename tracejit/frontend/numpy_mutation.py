@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.frontend.indexing import fit
 from tracejit.frontend.registry import FUNCTIONS, implements, is_traced, operand, unsupported
 from tracejit.ir.tape import Atom
-from tracejit.ops.broadcasting import broadcast_to, convert
+from tracejit.ops.broadcasting import convert
 from tracejit.ops.elementwise import select
 
 __all__: list[str] = []
@@ -18,7 +19,8 @@ def _target(a: Any, what: str) -> Any:
     """Return the handle to write into."""
     if not is_traced(a) or not hasattr(a, "_assign"):
         raise unsupported(
-            f"`np.{what}` into a plain ndarray", "Make the array inside the traced function (`np.zeros(...)`)."
+            f"`np.{what}` into a plain ndarray",
+            "Make the array inside the traced function (`np.zeros(...)`).",
         )
     return a
 
@@ -27,21 +29,26 @@ def _target(a: Any, what: str) -> Any:
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     target, value = _target(dst, "copyto"), operand(src)
     if not value.aval.weak and not np.can_cast(value.dtype, target.dtype, casting):  # type: ignore[arg-type]
-        raise TypeError(f"Cannot cast array data from {value.dtype!r} to {target.dtype!r} according to the rule '{casting}'")
+        raise TypeError(
+            f"Cannot cast array data from {value.dtype!r} to {target.dtype!r} "
+            f"according to the rule '{casting}'"
+        )
     target._assign(value if where is True else _chosen(target, operand(where), value))
 
 
 def _chosen(target: Any, mask: Atom, value: Atom) -> Atom:
     old: Atom = target.atom
-    new = broadcast_to(convert(value, dtype=old.dtype), old.shape)
-    return select(broadcast_to(convert(mask, dtype=np.dtype(bool)), old.shape), new, old)
+    new = fit(convert(value, dtype=old.dtype), old.shape)
+    return select(fit(convert(mask, dtype=np.dtype(bool)), old.shape), new, old)
 
 
 @implements(np.putmask)
 def _putmask(a: Any, /, mask: Any, values: Any) -> None:
     target, value = _target(a, "putmask"), operand(values)
     if value.shape not in ((), target.atom.shape):
-        raise unsupported("`np.putmask` with values of another shape", "Write `a[mask] = value`, or `np.where`.")
+        raise unsupported(
+            "`np.putmask` with values of another shape", "Write `a[mask] = value`, or `np.where`."
+        )
     target._assign(_chosen(target, operand(mask), value))
 
 
@@ -61,7 +68,9 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     target = _target(a, "fill_diagonal")
     if target.ndim != 2 or wrap:
-        raise unsupported("`np.fill_diagonal` beyond matrices", "Write `a[i, i, i] = value` with `i = np.arange(n)`.")
+        raise unsupported(
+            "`np.fill_diagonal` beyond matrices", "Write `a[i, i, i] = value` with `i = np.arange(n)`."
+        )
     count = min(target.shape)
     places = np.arange(count)
     target[places, places] = val

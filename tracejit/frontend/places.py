@@ -1,11 +1,14 @@
-"""The places that code can store into: variables, attributes, entries of containers; compared before and after.
+"""The places that code can store into: variables, attributes, entries of containers; compared before and
+after.
 
-A `Snapshot` walks over everything that a body can reach through its variables, and notes what lies where.  After the
+A `Snapshot` walks over everything that a body can reach through its variables, and notes what lies where.
+After the
 body has run, what differs is what it stored; and all of it can be put back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +41,9 @@ class _Container:
     items: Callable[[], Items]
     store: Callable[[Any, Any], None]
     remove: Callable[[Any], None]
+    presented: Callable[[Any, Any], Any] = lambda key, otherwise: (
+        otherwise
+    )  # what it was when it was first read
 
 
 class Place(NamedTuple):
@@ -78,11 +84,43 @@ class Snapshot:
     """
 
     def __init__(self, roots: Iterable[Any]) -> None:
+        roots = list(roots)
         self._containers: dict[int, tuple[_Container, Items]] = {}
         self._unshared: set[Key] = set()
         self._arrays: list[tuple[Any, Any]] = []
         self._visited: dict[int, Any] = {}
-        self._walk([(f, "") for f in roots if f is not None])
+        self._roots = [(f, "") for f in roots if f is not None]
+        self._environment = _environment_of(roots)
+        self._walk(list(self._roots))
+        self._known = len(self._environment._tracked) if self._environment else 0
+
+    def _new(self) -> Iterator[tuple[_Container, Items]]:
+        """Yield the containers that came into sight meanwhile, and what they held then."""
+        for place in self._environment._tracked[self._known :] if self._environment else ():
+            made = self._environment.made_for(place.owner)
+            container = None if made is None else _container(made, place.path(""), self._environment)
+            if container is not None and id(made) not in self._containers:
+                yield (
+                    container,
+                    dict.fromkeys((None,), *place.seen.values())
+                    if isinstance(made, CellType)
+                    else place.seen,
+                )
+
+    def renewed(self) -> bool:
+        """Look again if there is more to see than before; return whether there is."""
+        if not self._environment or len(self._environment._tracked) == self._known:
+            return False
+        self._containers, self._unshared, self._arrays, self._visited = {}, set(), [], {}
+        self._walk(list(self._roots))
+        self._known = len(self._environment._tracked)
+        return True
+
+    def named(self) -> Iterator[Place]:
+        """Yield every place as it is before."""
+        for container, items in self._containers.values():
+            for key, item in items.items():
+                yield Place(container, key, item, item, (id(container.owner), key) not in self._unshared)
 
     def changes(self) -> list[Place]:
         """Return the places where something else lies now."""
@@ -91,8 +129,8 @@ class Snapshot:
             new = container.items()
             for key in {**old, **new}:
                 before, after = old.get(key, MISSING), new.get(key, MISSING)
-                if before is MISSING and isinstance(container.owner, ShadowGlobals):
-                    before = container.owner.seen.get(key, MISSING)
+                if before is MISSING:
+                    before = container.presented(key, MISSING)
                 if before is not after:
                     shared = (id(container.owner), key) not in self._unshared
                     found.append(Place(container, key, before, after, shared))
@@ -112,6 +150,10 @@ class Snapshot:
         """Put everything back."""
         for place in self._all_changes():
             place.put(place.old)
+        for container, seen in list(self._new()):
+            for key, item in container.items().items():
+                if item is not (old := seen.get(key, MISSING)):
+                    Place(container, key, old, item).put(old)
         for array, copy in self._arrays:
             array[...] = copy
 
@@ -122,12 +164,17 @@ class Snapshot:
         finally:
             self._arrays = arrays
 
-    # --- walking ------------------------------------------------------------------------------------------------------
+    # --- walking --------------------------------------------------------------------------------------------
 
     def _walk(self, stack: list[tuple[Any, str]]) -> None:
         while stack:
             value, path = stack.pop()
-            if is_traced(value) or issubclass(type(value), Handle) or id(value) in self._visited or isinstance(value, _PLAIN):
+            if (
+                is_traced(value)
+                or issubclass(type(value), Handle)
+                or id(value) in self._visited
+                or isinstance(value, _PLAIN)
+            ):
                 continue
             self._visited[id(value)] = value
             stack.extend(self._inside(value, path))
@@ -144,11 +191,13 @@ class Snapshot:
         elif isinstance(value, np.ndarray):
             self._arrays.append((value, value.copy()))
         else:
-            container = _container(value, path)
+            container = _container(value, path, self._environment)
             if container is not None:
                 yield from self._enter(container)
             elif changes_unseen(value):
-                raise RegionFailed(f"{path or 'a variable'} is a {type(value).__name__}, which may change unseen")
+                raise RegionFailed(
+                    f"{path or 'a variable'} is a {type(value).__name__}, which may change unseen"
+                )
 
     def _enter(self, container: _Container) -> Iterator[tuple[Any, str]]:
         self._unshared.update((id(container.owner), key) for key in _unshared(container.owner))
@@ -158,7 +207,26 @@ class Snapshot:
             yield item, Place(container, key, item, item).path
 
 
-_PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic, np.dtype, range, slice, type, np.ufunc)
+_PLAIN = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    np.generic,
+    np.dtype,
+    range,
+    slice,
+    type,
+    np.ufunc,
+)
+
+
+def _environment_of(roots: Iterable[Any]) -> Any:
+    names = (f.__globals__ for f in roots if isinstance(f, FunctionType))
+    return next((n.environment for n in names if isinstance(n, ShadowGlobals)), None)
 
 
 def _of_function(function: FunctionType, path: str) -> Iterator[tuple[Any, str]]:
@@ -172,23 +240,41 @@ def _of_function(function: FunctionType, path: str) -> Iterator[tuple[Any, str]]
         yield function.__globals__, "globals"
 
 
-def _container(value: Any, path: str) -> _Container | None:
+def _container(value: Any, path: str, environment: Any) -> _Container | None:
     if isinstance(value, CellType):
-        return _Container(value, path, partial(_contents, value), partial(_fill, value), partial(_empty, value))
+        return _Container(
+            value, path, partial(_contents, value), partial(_fill, value), partial(_empty, value)
+        )
     if isinstance(value, ShadowGlobals):
-        return _Container(value, "global", value.written, value.__setitem__, value.__delitem__)
+        return _Container(
+            value, "global", value.written, value.__setitem__, value.__delitem__, value.seen.get
+        )
     if isinstance(value, dict):
-        return _Container(value, path, partial(dict, value), partial(dict.__setitem__, value), partial(dict.__delitem__, value))
+        return _Container(
+            value,
+            path,
+            partial(dict, value),
+            partial(dict.__setitem__, value),
+            partial(dict.__delitem__, value),
+        )
     if isinstance(value, list | deque):
-        return _Container(value, path, lambda: dict(enumerate(value)), partial(_store_item, value), partial(_drop_item, value))
+        return _Container(
+            value,
+            path,
+            lambda: dict(enumerate(value)),
+            partial(_store_item, value),
+            partial(_drop_item, value),
+        )
     if isinstance(value, set):
-        return _Container(value, path, lambda: dict.fromkeys(value, True), lambda k, v: value.add(k), value.discard)
+        return _Container(
+            value, path, lambda: dict.fromkeys(value, True), lambda k, v: value.add(k), value.discard
+        )
     if type(value).__flags__ & HEAP_TYPE and not type(value).__module__.startswith(("tracejit", "numpy")):
-        return _instance(value, path)
+        return _instance(value, path, environment)
     return None
 
 
-def _instance(value: Any, path: str) -> _Container | None:
+def _instance(value: Any, path: str, environment: Any) -> _Container | None:
     slots = dict(slots_of(type(value).__mro__))
     entries = own_dict(value)
     if not slots and not hasattr(type(value), "__dict__"):
@@ -215,7 +301,13 @@ def _instance(value: Any, path: str) -> _Container | None:
         else:
             entries.pop(name, None)
 
-    return _Container(value, path, items, store, remove)
+    return _Container(value, path, items, store, remove, _seen_of(value, environment))
+
+
+def _seen_of(value: Any, environment: Any) -> Callable[[Any, Any], Any]:
+    """Return how to look up what was presented of an instance; attributes are fetched when they are read."""
+    known = None if environment is None else environment.instances.get(id(value))
+    return (lambda key, otherwise: otherwise) if known is None else known.seen.get
 
 
 def _contents(cell: CellType) -> Items:
@@ -230,10 +322,8 @@ def _fill(cell: CellType, key: None, value: Any) -> None:
 
 
 def _empty(cell: CellType, key: None) -> None:
-    try:
+    with contextlib.suppress(ValueError):
         del cell.cell_contents
-    except ValueError:
-        pass
 
 
 def _unshared(owner: Any) -> list[Any]:

@@ -1,6 +1,8 @@
-"""Attempts at regions: what is changed while a loop body is traced once for all iterations, and how to undo it.
+"""Attempts at regions: what is changed while a loop body is traced once for all iterations, and how to
+undo it.
 
-While a body or branch is traced, a `Log` is open.  It keeps the state of every handle made before that is changed
+While a body or branch is traced, a `Log` is open.  It keeps the state of every handle made before that is
+changed
 meanwhile; the changes are then undone, and what they amount to becomes the result of one op.
 """
 
@@ -14,7 +16,7 @@ __all__ = ["Handle", "Log", "RegionFailed", "active", "become", "born", "touch",
 
 
 class RegionFailed(BaseException):
-    """Raised where a body cannot be traced for all iterations at once; a ``BaseException`` that no user code catches."""
+    """Raised where a body cannot be traced for all iterations at once; no user code catches it."""
 
 
 class Handle:
@@ -24,6 +26,12 @@ class Handle:
     """
 
     __slots__ = ("__weakref__", "_atom", "_base", "_born", "_path", "_seen", "_version")
+    _atom: Any
+    _base: Any
+    _path: Any
+    _seen: Any
+    _born: int
+    _version: int
 
     def _state(self) -> Any:
         return type(self), self._atom, self._base, self._path, self._seen, self._version

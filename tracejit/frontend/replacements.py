@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.buffers import buffered
-from tracejit.frontend.control_flow import BUILTINS
+from tracejit.frontend.control_flow import DOORS
 from tracejit.frontend.numpy_api import CREATORS
 from tracejit.frontend.registry import is_traced, unsupported
+from tracejit.frontend.scalars import FUNCTIONS_OF_NUMBERS, MODULES
 from tracejit.frontend.tracer import TracedArray, wrap
 from tracejit.ir.tape import Atom
 
-__all__ = ["replacements"]
+__all__ = ["DOORS", "replacements"]
 
 
 class _ShadowModule(ModuleType):
@@ -89,7 +90,10 @@ def replacements() -> dict[int, Any]:
         table[id(module)] = _ShadowModule(module, refusing)
     table[id(np)] = _ShadowModule(np, {**names, "random": table[id(np.random)]})
     table[id(len)] = _length
-    table.update((id(original), new) for original, new in BUILTINS.items())
+    table |= {id(original): new for original, new in FUNCTIONS_OF_NUMBERS.items()}
+    for module, functions in MODULES.items():
+        table |= {id(getattr(module, name)): new for name, new in functions.items()}
+        table[id(module)] = _ShadowModule(module, functions)
     return table
 
 

@@ -4,11 +4,13 @@
         s = s + x               nonlocal s
         if s > 9:     -->       x = _tj_item
             break               s = s + x
-                                return _tj_if(s > 9, _tj_true_2, None, ...)      # _tj_true_2 returns _tj_BREAK
+                                return _tj_if(s > 9, _tj_true_2, None, ...)   # _tj_true_2 returns _tj_BREAK
                             _tj_exit_3 = _tj_for(xs, _tj_body_1, ...)
 
-Bodies and branches become inner functions over the same variables.  They return how they ended: ``None`` for the end of
-the block, `_tj_BREAK`, `_tj_CONTINUE`, or ``(value,)`` for a ``return``.  Where a branch may leave, the statements behind
+Bodies and branches become inner functions over the same variables.  They return how they ended: ``None``
+for the end of
+the block, `_tj_BREAK`, `_tj_CONTINUE`, or ``(value,)`` for a ``return``.  Where a branch may leave, the
+statements behind
 the ``if`` become a function of their own that the other branches end with.
 """
 
@@ -19,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tracejit.frontend.expressions import BUILTIN_TYPES, Expressions
+from tracejit.frontend.expressions import BUILTIN_TYPES, Expressions, is_array_type
 from tracejit.frontend.liveness import NOTHING, SCOPES, Jumps, Names, annotate, assigned, escaping, own_nodes
 
 __all__ = ["rewrite"]
@@ -51,7 +53,7 @@ def _has_doors(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Not)
     if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in BUILTIN_TYPES
+        return is_array_type(node.func) or (isinstance(node.func, ast.Name) and node.func.id in BUILTIN_TYPES)
     return isinstance(node, ast.For | ast.While | ast.If | ast.IfExp | ast.BoolOp)
 
 
@@ -107,7 +109,7 @@ class _Function:
         self.count += 1
         return f"_tj_{what}_{self.count}"
 
-    # --- blocks -------------------------------------------------------------------------------------------------------
+    # --- blocks ---------------------------------------------------------------------------------------------
 
     def block(self, statements: Sequence[ast.stmt], frame: _Emitted) -> list[ast.stmt]:
         """Return the statements with doors, ending with the frame's tail."""
@@ -159,7 +161,7 @@ class _Function:
         self.expressions.heads(statement)
         return statement
 
-    # --- if -----------------------------------------------------------------------------------------------------------
+    # --- if -------------------------------------------------------------------------------------------------
 
     def plain_if(self, node: ast.If, frame: _Emitted) -> list[ast.stmt]:
         """An ``if`` that control comes out of at its end, or one inside ``try`` and the like."""
@@ -201,7 +203,7 @@ class _Function:
         test = self.expressions.visit(node.test)
         return definitions, _call("_tj_if", test, *branches, _names(names))
 
-    # --- loops --------------------------------------------------------------------------------------------------------
+    # --- loops ----------------------------------------------------------------------------------------------
 
     def loop(self, node: ast.For | ast.While, frame: _Emitted) -> tuple[list[ast.stmt], list[ast.stmt]]:
         """Return the statements for a loop, and the ``if`` statements that act on how it ended."""
@@ -252,7 +254,7 @@ class _Function:
         check._live = node._live  # type: ignore[attr-defined]
         return check
 
-    # --- functions ----------------------------------------------------------------------------------------------------
+    # --- functions ------------------------------------------------------------------------------------------
 
     def define(
         self,
@@ -308,7 +310,7 @@ def _binding(names: Names) -> list[ast.stmt]:
 
 
 def _names(names: Names) -> ast.expr:
-    return ast.Constant(tuple(sorted(names)))
+    return ast.Constant(tuple(sorted(names)))  # type: ignore[arg-type]
 
 
 def _load(name: str) -> ast.Name:
@@ -334,5 +336,3 @@ def _at(new: Node, old: ast.AST) -> Node:
                 setattr(node, attribute, value)
         stack.extend(ast.iter_child_nodes(node))
     return new
-
-

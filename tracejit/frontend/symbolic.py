@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from tracejit.frontend.registry import is_traced
 from tracejit.ir import dims
-from tracejit.ir.dims import Dim, Poly
-from tracejit.ir.tape import Atom, current
+from tracejit.ir.dims import Dim, Poly, Undecided
+from tracejit.ir.tape import Atom, Var, current
+from tracejit.ops.logic import equal, greater_equal, logical_not
 from tracejit.ops.reduction import size_of
 
 __all__ = ["SymbolicSize", "user_shape", "user_size"]
@@ -27,14 +32,15 @@ class SymbolicSize:
     def __init__(self, dim: Poly) -> None:
         self._tracejit_dim = dim
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         return int
 
     @property
     def atom(self) -> Atom:
-        """The extent as a traced integer."""
-        result: Atom = size_of(self._tracejit_dim)
+        """The extent as a traced Python integer, which adapts to the dtype of arrays that it meets."""
+        result: Var = size_of.bind(size=self._tracejit_dim, dtype=np.dtype(np.int64))
+        result.aval = replace(result.aval, weak=True)
         return result
 
     def __index__(self) -> int:
@@ -67,31 +73,45 @@ class SymbolicSize:
     def __abs__(self) -> Any:
         return self if self >= 0 else -self
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         return self._compare("==", other, False)
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+    def __ne__(self, other: object) -> Any:
+        return _opposite(self == other)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Any) -> Any:
         return self._compare(">=", other, NotImplemented)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: Any) -> Any:
         return self._compare(">=", other, NotImplemented, 1)
 
-    def __lt__(self, other: Any) -> bool:
-        return not self >= other
+    def __lt__(self, other: Any) -> Any:
+        return _opposite(self >= other)
 
-    def __le__(self, other: Any) -> bool:
-        return not self > other
+    def __le__(self, other: Any) -> Any:
+        return _opposite(self > other)
 
     def _compare(self, relation: str, other: Any, otherwise: Any, more: int = 0) -> Any:
+        """Answer for all iterations of the loops around; a traced bool where they differ."""
+        if is_traced(other) and type(other) is not SymbolicSize:
+            compare = {("==", 0): operator.eq, (">=", 0): operator.ge, (">=", 1): operator.gt}[relation, more]
+            return compare(WRAP(self.atom), other)
         dim = _dim(other)
         if dim is None:
             if isinstance(other, float):
                 return {"==": operator.eq, ">=": operator.gt if more else operator.ge}[relation](float(self), other)
             return otherwise
-        return current().decide(relation, self._tracejit_dim - dim - more)
+        try:
+            return current().decide(relation, self._tracejit_dim - dim - more)
+        except Undecided:
+            compare_values = equal if relation == "==" else greater_equal
+            return WRAP(compare_values(self.atom, size_of(dim + more)))
+
+
+def _opposite(answer: Any) -> Any:
+    if answer is NotImplemented or isinstance(answer, bool):
+        return answer if answer is NotImplemented else not answer
+    return WRAP(logical_not(answer.atom))
 
 
 def _dim(value: Any) -> Dim | None:
@@ -137,7 +157,10 @@ def _dim_plain(value: Any) -> Dim | None:
 
 
 def _floordiv(a: Dim, b: Dim) -> Dim | None:
-    return a // b if isinstance(b, int) and b > 0 else None
+    """Return the quotient; of a counter it is better a traced integer, since nothing can be proved of it."""
+    if not isinstance(b, int) or b <= 0 or b > 1 and any(s.local for s in dims.symbols(a)):
+        return None
+    return a // b
 
 
 def _mod(a: Dim, b: Dim) -> Dim | None:

@@ -7,6 +7,7 @@ a function that calls ``grad``); its inputs are atoms of the outer tape.
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 from tracejit.errors import NonNumericError, SideEffectWarning, TracejitError, UnsupportedError
 from tracejit.frontend.concrete import Values
 from tracejit.frontend.environment import Environment
+from tracejit.frontend.looping import unrolled
 from tracejit.frontend.pytree import TreeDef, flatten
 from tracejit.frontend.reads import Origin, Reads
 from tracejit.frontend.registry import is_traced, operand
@@ -64,6 +66,8 @@ class Traced:
         What a root trace read besides its arguments: the captured inputs, and what must be the same again.
     captured : tuple of Atom
         Of a nested trace, per captured input the atom outside.
+    unrolled : tuple of (str, str)
+        Loops that could not become regions: where, and why.
     written : tuple of (int, int)
         Inputs that the function wrote into: (number of the input, number of the tape output).
     """
@@ -74,6 +78,7 @@ class Traced:
     written: tuple[tuple[int, int], ...] = ()
     reads: Reads = field(default_factory=Reads)
     captured: tuple[Atom, ...] = ()
+    unrolled: tuple[tuple[str, str], ...] = ()
 
 
 class SymbolTable:
@@ -137,8 +142,10 @@ class _Root:
         name = path.removeprefix("global ").removeprefix("closure ").partition(" ")[0]
         var = self.builder.input(abstract(value, self.table), name)
         self.values.know(var, value)
-        self.lifted.append(TracedArray(var))
-        return self.lifted[-1]
+        handle = TracedArray(var)
+        handle._born = 0  # it was there before the loop whose body reads it first
+        self.lifted.append(handle)
+        return handle
 
     def run(self, function: Callable[..., Any], arguments: tuple[Any, Any], extra: int) -> Any:
         args, kwargs = arguments
@@ -155,6 +162,9 @@ class _Root:
         return self.environment.present(leaf.value, Origin.constant(name, leaf.value))
 
 
+_FRAMES_PER_CALL = 5
+"""How many Python frames a call in lifted code may take, with the doors between."""
+
 _thread = threading.local()
 
 
@@ -165,9 +175,12 @@ def _root() -> _Root | None:
 @contextmanager
 def _rooted(root: _Root) -> Iterator[None]:
     outer, _thread.root = _root(), root
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit * _FRAMES_PER_CALL)
     try:
         yield
     finally:
+        sys.setrecursionlimit(limit)
         _thread.root = outer
 
 
@@ -212,6 +225,7 @@ def trace_root(
             handles.append(TracedArray(var))
         for place, name in statics:  # after the arguments, since what they hold becomes inputs behind these
             handles[place] = root.static(handles[place], name)
+        unrolled().clear()
         with _rooted(root):
             result = root.run(function, tree.unflatten(handles), extra)
         refuse_random(root.reads)
@@ -292,7 +306,7 @@ def _finish(builder: Builder, root: _Root, result: Any, handles: Sequence[Any]) 
         if handle.atom is not builder.inputs[number]:
             written.append((number, len(atoms)))
             atoms.append(handle.atom)
-    return Traced(builder.finish(atoms), tuple(outputs), tree, tuple(written), root.reads)
+    return Traced(builder.finish(atoms), tuple(outputs), tree, tuple(written), root.reads, unrolled=tuple(dict.fromkeys(unrolled())))
 
 
 def is_numeric(value: Any) -> bool:

@@ -19,14 +19,14 @@ from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreErr
 from tracejit.frontend import symbolic
 from tracejit.frontend.alternatives import way_out
 from tracejit.frontend.concrete import guard
-from tracejit.frontend.indexing import add_at, index, update
+from tracejit.frontend.indexing import add_at, fit, index, update
 from tracejit.frontend.regions import Handle, born, touch, versions
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
 from tracejit.frontend.views import Path, follow, is_basic, path_between, put
 from tracejit.ir.tape import Atom, Var, current
-from tracejit.ops.broadcasting import broadcast_to, convert, operands_text, shape_text
+from tracejit.ops.broadcasting import convert, operands_text, shape_text
 
 __all__ = ["TracedArray", "dispatch", "wrap"]
 
@@ -81,7 +81,7 @@ class TracedArray(Handle):
 
     def _view_from(self, compute: Callable[[], Atom]) -> TracedArray:
         """Return what ``compute`` makes of this array; a view of it if it only moved entries."""
-        base, start = self.atom, len(current().eqns)
+        base, start = current().resolve(self.atom), len(current().eqns)
         result = compute()
         path = path_between(base, result, current().eqns[start:])
         return TracedArray(result) if path is None else TracedArray(result, self, path)
@@ -90,7 +90,7 @@ class TracedArray(Handle):
         """``self[...] = value`` with NumPy's casting."""
         new = operand(value)
         refuse_truncation(new, self.atom)
-        self._rebind(broadcast_to(convert(new, dtype=self.dtype), self.atom.shape))
+        self._rebind(fit(convert(new, dtype=self.dtype), self.atom.shape))
 
     def _scatter(self, ufunc: np.ufunc, key: Any, value: Any) -> None:
         """``ufunc.at(self, key, value)``."""
@@ -102,7 +102,7 @@ class TracedArray(Handle):
 
     # --- attributes ---------------------------------------------------------------------------------------------------
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         return np.ndarray
 
@@ -211,6 +211,10 @@ class TracedArray(Handle):
         return TracedArray(index(self.atom, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if type(value) is TracedArray and value._base is self and is_basic(key):
+            place = self._view_from(lambda: index(self.atom, key))
+            if place._base is self and place._path == value._path:
+                return  # the last act of `x[key] += y`, which has written through the view already
         refuse_truncation(operand(value), self.atom)
         self._rebind(update(self.atom, key, value))
 
@@ -240,7 +244,7 @@ class TracedArray(Handle):
         return int(guard(self.atom))
 
     def _scalar(self) -> Atom:
-        return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom  # type: ignore[no-any-return]
+        return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise _needs_value(
@@ -294,6 +298,8 @@ def wrap(result: Any) -> Any:
 
 def dispatch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the traced meaning of a NumPy function, or raise the error that names a way out."""
+    if function in _VIEWS and args and type(args[0]) is TracedArray:
+        return args[0]._view_by(function, *args[1:], **kwargs)
     meaning = FUNCTIONS.get(function)
     if meaning is None:
         name = f"{getattr(function, '__module__', 'numpy')}.{getattr(function, '__name__', function)}"
@@ -374,6 +380,12 @@ def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
 
     return method
 
+
+_VIEWS = frozenset({
+    np.reshape, np.ravel, np.transpose, np.matrix_transpose, np.permute_dims, np.swapaxes, np.moveaxis, np.rollaxis,
+    np.squeeze, np.expand_dims,
+})  # fmt: skip
+"""Functions whose result NumPy lets share memory with their first argument."""
 
 _BINARY = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,

@@ -56,6 +56,8 @@ def follow(base: Atom, path: Path) -> Atom:
 
 def put(base: Atom, path: Path, value: Atom) -> Atom:
     """Return ``base`` with its view along ``path`` replaced by ``value``."""
+    if not path:
+        return value
     stages = [base]
     for op, params in path[:-1]:
         stages.append(op.bind(stages[-1], **params))

@@ -1,7 +1,8 @@
-"""Sums of sizes over the trips of a loop: where the slice of trip ``k`` begins in one array that holds them all.
+"""Sums of sizes over the trips of a loop: where the slice of trip ``k`` begins in one array that holds them
+all.
 
-Sums of powers are polynomials with rational coefficients (Faulhaber).  Such a polynomial with whole values is written as
-one rounded quotient, whose division is exact.
+Sums of powers are polynomials with rational coefficients (Faulhaber).  Such a polynomial with whole values is
+written as one rounded quotient, whose division is exact.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Rational = dict[tuple[dims.Symbol | FloorDiv, ...], Fraction]
 
 
 def offsets(size: Dim, index: Symbol, trips: Dim) -> tuple[Dim, Dim]:
-    """Return (offset, total): where the part of trip ``index`` begins, if each has ``size`` entries, and their sum.
+    """Return (offset, total): where the part of trip ``index`` begins, if each has ``size`` entries, and
+    their sum.
 
     Where no formula gives the sum, each part gets as much room as the largest of them may need.
     """
@@ -53,7 +55,9 @@ def _power_sum(power: int) -> list[Fraction]:
 def _expand(size: Dim) -> Rational:
     """Return ``size`` with exact quotients written out as fractions."""
     found: Rational = {}
-    terms: Mapping[tuple[dims.Symbol | FloorDiv, ...], int] = size.terms if isinstance(size, Poly) else {(): size}
+    terms: Mapping[tuple[dims.Symbol | FloorDiv, ...], int] = (
+        size.terms if isinstance(size, Poly) else {(): size}
+    )
     for monomial, coefficient in terms.items():
         product: Rational = {(): Fraction(coefficient)}
         for atom in monomial:
@@ -76,7 +80,7 @@ def _times(left: Rational, right: Rational) -> Rational:
 
 
 def _is_exact(quotient: FloorDiv) -> bool:
-    """Return whether the division leaves no rest for any values of the symbols: true of all if of one period."""
+    """Return whether the division leaves no rest, whatever the symbols: true of all if of one period."""
     free = list(dict.fromkeys(dims.symbols(quotient.numerator)))
     nested = any(isinstance(a, FloorDiv) for m in quotient.numerator.terms for a in m)
     if nested or quotient.denominator ** len(free) > 100_000:
@@ -100,7 +104,7 @@ def _whole(rational: Rational) -> Dim:
 
 
 def _largest(size: Dim, index: Symbol, trips: Dim) -> Dim:
-    """Return a size that is at least ``size`` in every trip: rising terms at the last trip, falling ones at the first."""
+    """Return the largest size of all trips, or more: rising terms at the last, falling ones at the first."""
     return _bound(size, index, trips - 1, True)
 
 

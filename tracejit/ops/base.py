@@ -37,7 +37,8 @@ def as_atom(value: Any) -> Atom:
     if isinstance(value, Var | Lit):
         return value
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
-        return Lit(np.asarray(value)[()], weak=True)
+        scalar = np.asarray(value)[()]
+        return Lit(scalar if isinstance(scalar, np.generic) else np.float64(value), weak=True)  # a huge int
     array = np.asarray(value)
     return Lit(array[()]) if array.ndim == 0 else current().const(array)
 

@@ -12,7 +12,7 @@ from tracejit.ir.aval import Aval
 from tracejit.ir.dims import Symbol
 from tracejit.ir.interpret import run_tape
 from tracejit.ir.tape import Tape, Var
-from tracejit.ops.region import Region, same_avals
+from tracejit.ops.region import Region, same_avals, share_inputs
 
 __all__ = ["Cond", "cond", "cond_of"]
 
@@ -25,7 +25,9 @@ class Cond(Region):
 
     name = "cond"
 
-    def __call__(self, predicate: Any, operands: Sequence[Any], otherwise: Tape, then: Tape) -> tuple[Var, ...]:
+    def __call__(
+        self, predicate: Any, operands: Sequence[Any], otherwise: Tape, then: Tape
+    ) -> tuple[Var, ...]:
         """Append ``then(*operands) if predicate else otherwise(*operands)``."""
         results: tuple[Var, ...] = self.bind(predicate, *operands, branches=(otherwise, then))
         return results
@@ -43,7 +45,7 @@ class Cond(Region):
     ) -> tuple[Any, ...]:
         predicate, *operands = values
         taken = params["branches"][int(bool(predicate))]
-        return tuple(run_tape(taken, operands, ChainMap({}, sizes))[0])  # type: ignore[arg-type]
+        return tuple(run_tape(taken, operands, ChainMap({}, sizes))[0])
 
 
 def cond_of(
@@ -56,16 +58,8 @@ def cond_of(
 
     Each comes with the operands that it has beyond ``operands``.
     """
-    (left, extra), (right, more) = otherwise, then
-    common = len(operands)
-    for_right, for_left = _fresh(right.inputs[common:]), _fresh(left.inputs[common:])
-    left = Tape((*left.inputs, *for_right), (), left.eqns, left.outputs)
-    right = Tape((*right.inputs[:common], *for_left, *right.inputs[common:]), (), right.eqns, right.outputs)
-    return cond(predicate, [*operands, *extra, *more], left, right)
-
-
-def _fresh(inputs: Sequence[Var]) -> tuple[Var, ...]:
-    return tuple(Var(v.aval, v.name) for v in inputs)
+    (left, right), extra = share_inputs(len(operands), 0, otherwise, then)
+    return cond(predicate, [*operands, *extra], left, right)
 
 
 cond = Cond()

@@ -1,4 +1,4 @@
-"""Loops as ops: a known number of trips (`loop`), trips until a condition fails (`while_`), extents made at run time."""
+"""Loops as ops: `loop` with a number of trips, `while_` with a condition, and extents made at run time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tracejit.ir.dims import Dim, Symbol
 from tracejit.ir.interpret import run_tape
 from tracejit.ir.tape import Atom, Tape, Var
 from tracejit.ops.base import Op
-from tracejit.ops.region import Region, same_avals
+from tracejit.ops.region import Region, same_avals, share_inputs
 
-__all__ = ["BindSize", "Loop", "While", "bind_size", "counter", "loop", "runtime_size", "while_"]
+__all__ = ["BindSize", "Loop", "While", "bind_size", "counter", "loop", "runtime_size", "while_", "while_of"]
 
 COUNT = np.dtype(np.int64)
 
@@ -34,8 +34,8 @@ def runtime_size(hint: int, name: str = "m") -> Symbol:
 class Loop(Region):
     """A fold over ``trips`` iterations that also stacks what each of them gives.
 
-    ``results = loop(*carries, *consts, *xs)``, with the trip counter ``index`` a size symbol that the sizes and slice
-    starts inside ``body`` may mention::
+    ``results = loop(*carries, *consts, *xs)``, with the trip counter ``index`` a size symbol that the sizes
+    and slice starts inside ``body`` may mention::
 
         for k in range(trips):              # from the end if reverse
             (*carries, *y) = body(*carries, *consts, *(x[k] for x in xs));  ys[k] = y
@@ -46,7 +46,7 @@ class Loop(Region):
 
     name = "loop"
 
-    def __call__(  # noqa: PLR0913  # a loop has this many parts
+    def __call__(
         self,
         body: Tape,
         carries: Sequence[Any],
@@ -62,7 +62,9 @@ class Loop(Region):
         results = self.bind(*carries, *consts, *xs, body=body, **params)
         return results[: len(carries)], results[len(carries) :]
 
-    def infer(self, *avals: Aval, body: Tape, trips: Dim, carries: int, xs: int, **params: Any) -> tuple[Aval, ...]:
+    def infer(
+        self, *avals: Aval, body: Tape, trips: Dim, carries: int, xs: int, **params: Any
+    ) -> tuple[Aval, ...]:
         rows = avals[len(avals) - xs :]
         assert all(a.shape[0] == trips for a in rows), (rows, trips)
         entries = [a.with_shape(a.shape[1:]) for a in rows]
@@ -81,7 +83,7 @@ class Loop(Region):
         body, nc, nx = params["body"], params["carries"], params["xs"]
         trips = dims.evaluate(params["trips"], sizes)
         state, consts, rows = values[:nc], values[nc : len(values) - nx], values[len(values) - nx :]
-        inner = ChainMap({}, sizes)  # type: ignore[arg-type]
+        inner = ChainMap({}, sizes)
         ys = [_stack_of(a.aval, trips, sizes) for a in body.outputs[nc:]]
         for k in reversed(range(trips)) if params["reverse"] else range(trips):
             inner[params["index"]] = k
@@ -99,8 +101,8 @@ def _stack_of(aval: Aval, trips: int, sizes: Mapping[Symbol, int]) -> Any:
 class While(Region):
     """Iterations until a condition fails: ``(*carries, count) = while(*carries, *consts)``.
 
-    ``cond(*carries, *consts)`` gives a boolean scalar, ``body(*carries, *consts)`` the next carries, and ``count`` is
-    the number of iterations.
+    ``cond(*carries, *consts)`` gives a boolean scalar, ``body(*carries, *consts)`` the next carries, and
+    ``count`` is the number of iterations.
     """
 
     name = "while"
@@ -125,8 +127,8 @@ class While(Region):
     ) -> tuple[Any, ...]:
         state, consts = list(values[: params["carries"]]), values[params["carries"] :]
         count = 0
-        while run_tape(params["cond"], [*state, *consts], ChainMap({}, sizes))[0][0]:  # type: ignore[arg-type]
-            state, _ = run_tape(params["body"], [*state, *consts], ChainMap({}, sizes))  # type: ignore[arg-type]
+        while run_tape(params["cond"], [*state, *consts], ChainMap({}, sizes))[0][0]:
+            state, _ = run_tape(params["body"], [*state, *consts], ChainMap({}, sizes))
             count += 1
         return (*state, COUNT.type(count))
 
@@ -161,6 +163,20 @@ class BindSize(Op):
 
     def batch(self, size: Dim, operands: Sequence[Atom], batched: Sequence[bool], **params: Any) -> Any:
         raise AssertionError("an extent cannot differ along an axis: `vmap` loops over such tapes")
+
+
+def while_of(
+    carries: Sequence[Any],
+    consts: Sequence[Any],
+    cond: tuple[Tape, Sequence[Any]],
+    body: tuple[Tape, Sequence[Any]],
+) -> tuple[tuple[Var, ...], Var]:
+    """Append a `while_` of two bodies that were closed apart (see `tracejit.ops.region.close`).
+
+    Each comes with the operands that it has behind the carries and before ``consts``.
+    """
+    tapes, extra = share_inputs(len(carries), len(consts), cond, body)
+    return while_(*tapes, carries, [*extra, *consts])
 
 
 loop = Loop()

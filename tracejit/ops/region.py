@@ -16,7 +16,7 @@ from tracejit.ir.dims import Dim, Symbol
 from tracejit.ir.tape import Atom, Builder, Tape, Var, current
 from tracejit.ops.base import Op
 
-__all__ = ["Region", "close", "same_avals"]
+__all__ = ["Region", "close", "same_avals", "share_inputs"]
 
 
 class Region(Op):
@@ -74,6 +74,25 @@ def close(
     inner = (*builder.captured.values(), *(v for v, _ in tape.consts))
     outer = (*builder.captured, *(outside.const(array) for _, array in tape.consts))
     return Tape((*declared, *inner, *last), (), tape.eqns, tape.outputs), outer
+
+
+def share_inputs(
+    first: int, last: int, left: tuple[Tape, Sequence[Any]], right: tuple[Tape, Sequence[Any]]
+) -> tuple[tuple[Tape, Tape], list[Any]]:
+    """Give two bodies that were closed apart the same inputs; return them and the operands between.
+
+    The first and the last of their inputs (so many) are the same ones; each comes with the operands of the
+    others.
+    """
+    (a, extra), (b, more) = left, right
+    tapes = []
+    for tape, before, behind in ((a, (), b.inputs), (b, a.inputs, ())):
+        unused = [[Var(v.aval, v.name) for v in vs[first : len(vs) - last]] for vs in (before, behind)]
+        end = len(tape.inputs) - last
+        own = tape.inputs[first:end]
+        inputs = (*tape.inputs[:first], *unused[0], *own, *unused[1], *tape.inputs[end:])
+        tapes.append(Tape(inputs, (), tape.eqns, tape.outputs))
+    return (tapes[0], tapes[1]), [*extra, *more]
 
 
 def same_avals(left: Sequence[Aval], right: Sequence[Aval]) -> bool:

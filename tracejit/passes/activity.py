@@ -1,4 +1,4 @@
-"""Which variables carry a derivative, and which cotangents may hold exact zeros: static analyses that see into bodies."""
+"""Which variables carry a derivative, and which cotangents may hold exact zeros, bodies included."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def body_flags(eqn: Eqn, inward: Sequence[bool]) -> Flags:
 def spread(flags: Flags, carries: int, through: Callable[[Flags], Sequence[bool]]) -> Flags:
     """Return the smallest flags above ``flags`` that one more iteration leaves alone.
 
-    ``through`` gives the flags of a body's outputs, of which the first ``carries`` are its first inputs again.
+    ``through`` gives the flags of a body's outputs, of which the first ``carries`` are its first inputs
+    again.
     """
     while True:
         out = through(flags)

@@ -1,8 +1,8 @@
 """Arrays that a body updates in place, step by step, and how a backward sweep takes the steps back.
 
-A chain leads from an input of the body to one of its outputs.  Each of its steps is undone with what was overwritten:
-the slice or the entries that were there before (`UPDATES`), the array that an inner loop or branch restores itself, or,
-behind a loop of unknown length, the whole array.
+A chain leads from an input of the body to one of its outputs.  Each of its steps is undone with what was
+overwritten: the slice or the entries that were there before (`UPDATES`), the array that an inner loop or
+branch restores itself, or, behind a loop of unknown length, the whole array.
 """
 
 from __future__ import annotations

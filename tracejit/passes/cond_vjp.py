@@ -20,7 +20,7 @@ __all__ = ["forward_cond"]
 
 
 class _Side:
-    """One branch: its derivative, what is kept of it, and the place of each kept value among those of both branches."""
+    """One branch: its derivative, what is kept of it, and in which slot each kept value goes."""
 
     def __init__(self, derived: Derived, chains: Sequence[Chain]) -> None:
         self.derived, self.chains = derived, chains
@@ -39,9 +39,7 @@ class _Plan:
         # What the cotangent of a result updated in place is, the sum of its operand goes on from.
         updated = {operand - 1 for operand, _ in in_place(eqn)}
         summed = [bool(v.shape) and n not in updated for n, v in enumerate(branches[0].inputs)]
-        derived = [
-            derive(b, self.flags, self.live, self.flags, summed, absorb, sweep) for b in branches
-        ]
+        derived = [derive(b, self.flags, self.live, self.flags, summed, absorb, sweep) for b in branches]
         self.sums = [n for n in derived[0].sums if any(d.adds_to(n) for d in derived)]
         self.returned = [n for n, f in enumerate(self.flags) if f and (n in self.sums or not summed[n])]
         self.arrays = self._arrays(derived)
@@ -50,15 +48,19 @@ class _Plan:
 
     def _arrays(self, derived: Sequence[Derived]) -> list[tuple[int, int]]:
         """Return the pairs (result, operand) of arrays that both branches update in place, if at all."""
-        found = []
+        found: list[tuple[int, int]] = []
         taken: set[int] = set()
         for place in range(len(self.live)):
             chains = [d.joint.chain(place) for d in derived]
-            roots = {d.inputs.index(c.root) for d, c in zip(derived, chains, strict=True) if c and c.root in d.inputs}
+            roots = {
+                d.inputs.index(c.root)
+                for d, c in zip(derived, chains, strict=True)
+                if c and c.root in d.inputs
+            }
             if None not in chains and len(roots) == 1 and not roots & taken:
-                found.append((place, *roots))
+                found.append((place, next(iter(roots))))
                 taken |= roots
-        return found  # type: ignore[return-value]
+        return found
 
     def _slots(self) -> list[Aval]:
         """Give each kept value a slot; branches share slots of one shape and dtype."""
@@ -82,7 +84,9 @@ class _Plan:
         results = cond.bind(*operands, *extra, branches=branches)
         results, saved = results[: len(self.live)], results[len(self.live) :]
         sums = (False, *(n in self.sums for n in range(len(operands) - 1)))
-        return results, Backward(sums, lambda out, known: self._run_backward(operands, results, saved, out, known))
+        return results, Backward(
+            sums, lambda out, known: self._run_backward(operands, results, saved, out, known)
+        )
 
     def _inputs(self, side: _Side) -> list[Var]:
         """Return the inputs of a branch: the operands, then the constants of both sides."""
@@ -125,13 +129,15 @@ class _Plan:
         by_slot = {n: v for v, n in side.places.items()}
         slots = [by_slot.get(n) or Var(a) for n, a in enumerate(self.slots)]
         ends = [c.end for c in side.chains]
-        # Arrays updated in place come in as they are behind the branch, so the operand before it is not looked at.
+        # Arrays updated in place come in as they are behind the branch, not as the operand before it.
         hidden = {*ends, *(c.root for c in side.chains), *by_slot.values()}
         values = [Var(v.aval) if v in hidden else v for v in self._inputs(side)]
         slots = [Var(v.aval) if v in ends else v for v in slots]
-        inward = [derived.inward[n] for n in self.returned]
+        inward = [c for c in (derived.inward[n] for n in self.returned) if c is not None]
+        assert len(inward) == len(self.returned)
         outputs = [*inward, *(c.root for c in side.chains)]
-        return backward_half(derived.joint, side.chains, side.kept, [*late, *ends, *values, *slots], outputs, {})  # type: ignore[list-item]
+        inputs = [*late, *ends, *values, *slots]
+        return backward_half(derived.joint, side.chains, side.kept, inputs, outputs, {})
 
 
 def _chain(derived: Derived, place: int) -> Chain:

@@ -1,4 +1,4 @@
-"""A joint tape cut into two: the forward sweep, which also gives what is kept, and the backward sweep, which takes it."""
+"""A joint tape cut in two: the forward sweep, which gives what is kept, and the backward sweep."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def forward_half(
         values = [builder.input(v.aval) for v in logs]
         written = [log.write(flat, v) for log, flat, v in zip(logs.values(), flats, values, strict=True)]
     writing = builder.finish(written)
-    names = dict(zip(values, logs, strict=True))
+    names: dict[Atom, Var] = dict(zip(values, logs, strict=True))
     eqns = [
-        Eqn(e.op, tuple(names.get(a, a) for a in e.operands), e.params, e.results, e.source)  # type: ignore[call-overload]
+        Eqn(e.op, tuple(names.get(a, a) for a in e.operands), e.params, e.results, e.source)
         for e in writing.eqns
     ]
-    ends = tuple(names.get(a, a) for a in writing.outputs)  # type: ignore[call-overload]
+    ends = tuple(names.get(a, a) for a in writing.outputs)
     return reads_first(Tape((*inputs, *flats), (), (*primal.eqns, *eqns), (*outputs, *ends)))
 
 
@@ -72,7 +72,7 @@ def backward_half(
     outputs: Sequence[Atom],
     logs: Mapping[Var, Log],
 ) -> Tape:
-    """Return the backward sweep from ``inputs`` (variables of the joint tape; those with a log come as logs)."""
+    """Return the backward sweep from ``inputs``, variables of the joint tape (those in ``logs`` are logs)."""
     half = _Backward(joint, chains, kept)
     with half.builder:
         for var in inputs:

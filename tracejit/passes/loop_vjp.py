@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.ir import dims
+from tracejit.ir.aval import Aval
+from tracejit.ir.dims import Dim
 from tracejit.ir.sums import offsets
-from tracejit.ir.tape import Atom, Eqn, Var
+from tracejit.ir.tape import Atom, Eqn, Tape, Var, current
 from tracejit.ops.base import Maybe
 from tracejit.ops.broadcasting import full
 from tracejit.ops.loop import bind_size, counter, loop, runtime_size
 from tracejit.passes.activity import active_set, body_flags
 from tracejit.passes.chains import Chain, one_to_one
+from tracejit.passes.checkpoints import segmented
 from tracejit.passes.halves import Log, backward_half, forward_half
 from tracejit.passes.needs import choose
 from tracejit.passes.region_vjp import Backward, Derived, Restored, Sweeper, Update, derive, zero_if_absent
@@ -61,6 +64,15 @@ class _Plan:
         cotangents = (c for c in self.derived.cotangents[: self.nc] if c is not None)
         return [*cotangents, *(self.derived.sums[n] for n in self.sums)]
 
+    def bytes_kept(self) -> Dim:
+        """Return how much the forward sweep keeps for the backward sweep."""
+        rows = sum((_bytes(v.aval) for v in self.stacked), start=0)
+        return rows * self.params["trips"] + sum((_bytes(log.flat) for log in self.logs.values()), start=0)
+
+    def bytes_carried(self) -> Dim:
+        """Return how much the carries take."""
+        return sum((_bytes(v.aval) for v in self.derived.inputs[: self.nc]), start=0)
+
     def run_forward(self, operands: Sequence[Atom]) -> tuple[tuple[Var, ...], Backward]:
         nc, start = self.nc, self.first_x
         inputs = [*self.derived.inputs[:start], *self.derived.extra, *self.derived.inputs[start:]]
@@ -69,16 +81,25 @@ class _Plan:
         body = _logs_as_carries(body, nc, len(self.logs))
         logs = [full(0, log.flat.shape, log.flat.dtype) for log in self.logs.values()]
         consts = [*operands[nc:start], *self.derived.operands]
-        final, ys = loop(body, [*operands[:nc], *logs], consts, operands[start:], **self._how(False))
+        final, ys = self._loop(body, [*operands[:nc], *logs], consts, operands[start:])
         results = (*final[:nc], *ys[: len(outputs) - nc])
         saved = dict(zip(self.stacked, ys[len(outputs) - nc :], strict=True))
         saved.update(zip(self.logs, final[nc:], strict=True))
         sums = tuple(n in self.sums for n in range(len(operands)))
-        return results, Backward(sums, lambda out, known: self._run_backward(operands, results, saved, out, known))
+        return results, Backward(
+            sums, lambda out, known: self._run_backward(operands, results, saved, out, known)
+        )
 
-    def _how(self, backward: bool) -> dict[str, object]:
-        reverse = self.params["reverse"] != backward
-        return {"index": self.params["index"], "trips": self.params["trips"], "reverse": reverse}
+    def _loop(
+        self,
+        body: Tape,
+        carries: Sequence[Atom],
+        consts: Sequence[Atom],
+        xs: Sequence[Atom],
+        backward: bool = False,
+    ) -> tuple[tuple[Var, ...], tuple[Var, ...]]:
+        how = {k: self.params[k] for k in ("index", "trips")}
+        return loop(body, carries, consts, xs, **how, reverse=self.params["reverse"] != backward)
 
     def _run_backward(
         self,
@@ -91,16 +112,22 @@ class _Plan:
         derived, nc, start = self.derived, self.nc, self.first_x
         consts = dict(zip(derived.inputs[nc:start], operands[nc:start], strict=True))
         consts |= dict(zip(derived.extra, derived.operands, strict=True)) | {v: saved[v] for v in self.logs}
-        xs = dict(zip(derived.inputs[start:], operands[start:], strict=True)) | {v: saved[v] for v in self.stacked}
+        xs = dict(zip(derived.inputs[start:], operands[start:], strict=True)) | {
+            v: saved[v] for v in self.stacked
+        }
         for ct, result, cotangent in zip(derived.cotangents[nc:], results[nc:], outward[nc:], strict=True):
             if ct is not None:
                 xs[ct] = zero_if_absent(cotangent, result)
-        carried = [zero_if_absent(c, r) for c, r, v in zip(outward, results, derived.cotangents[:nc], strict=False) if v]
+        carried = [
+            zero_if_absent(c, r)
+            for c, r, v in zip(outward, results, derived.cotangents[:nc], strict=False)
+            if v
+        ]
         carried += [zero_if_absent(known[n], operands[n]) for n in self.sums]
         carried += [results[c.place] for c in self.chains]
         inputs = [*self.backward_carries, *consts, *xs]
         body = backward_half(derived.joint, self.chains, self.kept, inputs, self._outputs(), self.logs)
-        final, ys = loop(body, carried, list(consts.values()), list(xs.values()), **self._how(True))
+        final, ys = self._loop(body, carried, list(consts.values()), list(xs.values()), backward=True)
         return self._updates(operands, results, known, list(final), list(ys))
 
     def _outputs(self) -> list[Atom]:
@@ -112,7 +139,12 @@ class _Plan:
         return [*carried, *summed, *arrays, *(c for c in inward[self.first_x :] if c is not None)]  # type: ignore[list-item]
 
     def _updates(
-        self, operands: Sequence[Atom], results: Sequence[Var], known: Sequence[Maybe], final: list[Var], ys: list[Var]
+        self,
+        operands: Sequence[Atom],
+        results: Sequence[Var],
+        known: Sequence[Maybe],
+        final: list[Var],
+        ys: list[Var],
     ) -> Pulled:
         derived, inward = self.derived, self.derived.inward
         updates: list[Update | None] = [None] * len(operands)
@@ -128,20 +160,56 @@ class _Plan:
         return updates, restored  # type: ignore[return-value]
 
 
-def _logs_as_carries(body, carries: int, logs: int):  # type: ignore[no-untyped-def]
+def _bytes(aval: Aval) -> Dim:
+    return aval.size * aval.dtype.itemsize
+
+
+def _logs_as_carries(body: Tape, carries: int, logs: int) -> Tape:
     """Move the logs, which stand last, behind the other carries."""
     if not logs:
         return body
     inputs = (*body.inputs[:carries], *body.inputs[-logs:], *body.inputs[carries:-logs])
     outputs = (*body.outputs[:carries], *body.outputs[-logs:], *body.outputs[carries:-logs])
-    return type(body)(inputs, (), body.eqns, outputs)
+    return Tape(inputs, (), body.eqns, outputs)
 
 
 def forward_loop(
-    eqn: Eqn, operands: Sequence[Atom], wanted: Sequence[bool], absorb: bool, sweep: Sweeper
+    eqn: Eqn,
+    operands: Sequence[Atom],
+    wanted: Sequence[bool],
+    absorb: bool,
+    sweep: Sweeper,
+    budget: int | None = None,
 ) -> tuple[tuple[Var, ...], Backward]:
-    """Append the forward sweep of a loop; return its results and its backward sweep."""
-    return _Plan(eqn, wanted, absorb, sweep).run_forward(operands)
+    """Append the forward sweep of a loop; return its results and its backward sweep.
+
+    If all that is kept takes more than ``budget`` bytes, only the beginnings of segments are kept.
+    """
+    plan = _Plan(eqn, wanted, absorb, sweep)
+    if budget is None or _fits(plan.bytes_kept(), budget):
+        return plan.run_forward(operands)
+    ratio = (
+        dims.hint(plan.bytes_carried())
+        * max(dims.hint(eqn.params["trips"]), 1)
+        / dims.hint(plan.bytes_kept())
+    )
+    cut = segmented(eqn, operands, max(ratio, 1.0))
+    nc, stacks = eqn.params["carries"], cut.stacks
+    flags = [*wanted[:nc], *(False for _ in range(stacks)), *wanted[nc:]]
+    results, backward = forward_loop(cut.eqn, cut.operands, flags, absorb, sweep)
+
+    def run(outward: Sequence[Maybe], known: Sequence[Maybe]) -> Pulled:
+        updates, restored = backward.run(outward, [*known[:nc], *(None for _ in range(stacks)), *known[nc:]])
+        return [*updates[:nc], *updates[nc + stacks :]], restored[:0]
+
+    return results, Backward((*backward.sums[:nc], *backward.sums[nc + stacks :]), run)
+
+
+def _fits(size: Dim, budget: int) -> bool:
+    """Return whether so many bytes are within the budget; the trace holds for sizes with the same answer."""
+    if any(s.local for s in dims.symbols(size)):
+        return dims.hint(size) <= budget
+    return current().decide(">=", budget - size)
 
 
 def forward_while(
@@ -149,7 +217,8 @@ def forward_while(
 ) -> tuple[tuple[Var, ...], Backward]:
     """Append a loop of unknown length; return its results and its backward sweep.
 
-    The backward sweep knows the number of trips, so it runs the loop again as a `Loop` that keeps what is needed.
+    The backward sweep knows the number of trips, so it runs the loop again as a `Loop` that keeps what is
+    needed.
     """
     nc = eqn.params["carries"]
     results: tuple[Var, ...] = eqn.op.bind(*operands, **eqn.params)

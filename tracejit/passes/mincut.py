@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
 
 __all__ = ["INFINITE", "minimum_cut"]
 
@@ -11,12 +13,14 @@ INFINITE = 1 << 62
 
 Node = Hashable
 Flow = dict[Node, dict[Node, int]]
+N = TypeVar("N", bound=Hashable)
 
 
 def minimum_cut(
-    costs: Mapping[Node, int], edges: Iterable[tuple[Node, Node]], sources: Iterable[Node], sinks: Iterable[Node]
-) -> tuple[int, list[Node]]:
-    """Return (cost, nodes): every way from a source to a sink goes through one of the nodes, and they cost least.
+    costs: Mapping[N, int], edges: Iterable[tuple[N, N]], sources: Iterable[N], sinks: Iterable[N]
+) -> tuple[int, list[N]]:
+    """Return (cost, nodes): every way from a source to a sink goes through one of the nodes, and they cost
+    least.
 
     Of several cheapest sets, the one closest to the sinks is taken.
 
@@ -38,19 +42,19 @@ def minimum_cut(
 
     for a, b in edges:
         connect((a, "out"), (b, "in"))
-    for node in sources:
-        connect("source", (node, "in"))
-    for node in sinks:
-        connect((node, "out"), "sink")
+    for first in sources:
+        connect("source", (first, "in"))
+    for last in sinks:
+        connect((last, "out"), "sink")
     total = 0
     while (path := _shortest(left)) is not None:
-        pairs = list(zip(path, path[1:], strict=False))
+        pairs = list(itertools.pairwise(path))
         amount = min(left[a][b] for a, b in pairs)
         if amount >= INFINITE:
             return INFINITE, []
-        for a, b in pairs:
-            left[a][b] -= amount
-            left[b][a] = left[b].get(a, 0) + amount
+        for here, there in pairs:
+            left[here][there] -= amount
+            left[there][here] = left[there].get(here, 0) + amount
         total += amount
     behind = _reaching_sink(left)
     return total, [n for n in costs if (n, "out") in behind and (n, "in") not in behind]
@@ -59,7 +63,7 @@ def minimum_cut(
 def _shortest(left: Flow) -> list[Node] | None:
     """Return a shortest way along which more can flow."""
     came: dict[Node, Node] = {"source": None}
-    todo = deque(["source"])  # type: deque[Node]
+    todo: deque[Node] = deque(["source"])
     while todo and "sink" not in came:
         node = todo.popleft()
         for other, capacity in left[node].items():

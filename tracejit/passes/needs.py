@@ -1,7 +1,8 @@
 """What a backward sweep needs of the forward values of a body, and which of them are kept.
 
-A `Joint` is one tape with the forward and the backward equations of a body.  Its forward values are kept, read again
-from arrays that are rolled back (`tracejit.passes.chains`), or computed again from those; a minimum cut decides.
+A `Joint` is one tape with the forward and the backward equations of a body.  Its forward values are kept,
+read again from arrays that are rolled back (`tracejit.passes.chains`), or computed again from those; a
+minimum cut decides.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Joint:
         return chain_of(end, place, self.makers, self.restored)
 
     def old(self, step: Step) -> Var:
-        """Return the variable that holds what ``step`` overwrites; it is read right before the step if it is new."""
+        """Return the variable with what ``step`` overwrites; a new one is read right before the step."""
         how = overwritten(step)
         if how is None:
             return step.before
@@ -99,7 +100,7 @@ class Joint:
         return times
 
     def needed_at(self, extra: Iterable[Var]) -> dict[Var, float]:
-        """Return the forward values that backward equations use, with the number of the first; ``extra`` at once."""
+        """Return the forward values in use, each with its first backward equation (``extra``: at once)."""
         found: dict[Var, float] = dict.fromkeys(extra, 0)
         for time, eqn in enumerate(self.linear):
             for atom in self.sizes.operands(eqn):
@@ -127,14 +128,11 @@ class Kept:
         What is kept to roll arrays back.
     cost : int
         Bytes per run of the body, of values and of the olds that they rely on.
-    rolling : set of Var
-        Versions of rolled back arrays that forward values are computed from.
     """
 
     values: list[Var]
     olds: dict[Step, Var]
     cost: int
-    rolling: set[Var]
 
 
 def choose(joint: Joint, lost: set[Var], chains: Sequence[Chain]) -> Kept:
@@ -174,7 +172,7 @@ class _Choice:
         if times and not self._expensive(eqn):
             for atom in self.joint.sizes.operands(eqn):
                 if isinstance(atom, Var):
-                    self.needed[atom] = min(min(times), self.needed.get(atom, float("inf")))
+                    self.needed[atom] = min(*times, self.needed.get(atom, float("inf")))
 
     def _given(self, var: Var) -> bool:
         """Return whether ``var`` is there when it is needed without having been kept for it."""
@@ -199,12 +197,13 @@ class _Choice:
         costs = {v: self._cost(v) for v in self.needed if not self._given(v)}
         sources = [v for v in costs if self._source(v)]
         edges = [(a, v) for a, v in self._edges() if a in costs and v in costs]
-        total, values = minimum_cut(costs, edges, sources, [v for v in self.direct if v in costs])
+        total, cut = minimum_cut(costs, edges, sources, [v for v in self.direct if v in costs])
         assert total < INFINITE, "a value of the forward sweep can be neither kept nor computed again"
+        values = list(cut)
         rolling = self._rolling(set(values))
         used = [c for c in self.chains if any(v in rolling for v in (c.root, *(s.after for s in c.steps)))]
         total += sum(_bytes(self.olds[s].aval) for c in used for s in c.steps if s in self.olds)
-        return Kept(values, self.olds, total, rolling)
+        return Kept(values, self.olds, total)
 
     def _edges(self) -> Iterable[tuple[Var, Var]]:
         for eqn in self.joint.primal:

@@ -1,6 +1,8 @@
-"""The order of equations in a body: whoever reads a version of an array comes before the update that overwrites it.
+"""The order of equations in a body: whoever reads a version of an array comes before the update that
+overwrites it.
 
-Generated code then updates arrays in place, without copies.  Where dependencies forbid that order, a copy is needed.
+Generated code then updates arrays in place, without copies.  Where dependencies forbid that order, a copy is
+needed.
 """
 
 from __future__ import annotations
@@ -76,14 +78,16 @@ def reads_first(tape: Tape) -> Tape:
             before[later].discard(number)
             if not before[later]:
                 heapq.heappush(ready, later)
-    return Tape(tape.inputs, tape.consts, tuple(eqns[n] for n in order), tape.outputs, tape.sizes, tape.guards)
+    return Tape(
+        tape.inputs, tape.consts, tuple(eqns[n] for n in order), tape.outputs, tape.sizes, tape.guards
+    )
 
 
 def _dependencies(tape: Tape) -> tuple[list[set[int]], list[set[int]]]:
     """Return, per equation, the numbers of those it needs and of those that need it."""
     makers = {v: n for n, e in enumerate(tape.eqns) for v in e.results}
     sizes = SizeMakers(tape)
-    before = [{makers[a] for a in sizes.operands(e) if a in makers} for e in tape.eqns]  # type: ignore[index]
+    before = [{makers[a] for a in sizes.operands(e) if a in makers} for e in tape.eqns]
     after: list[set[int]] = [set() for _ in tape.eqns]
     for number, needs in enumerate(before):
         for needed in needs:

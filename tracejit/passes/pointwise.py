@@ -16,6 +16,8 @@ from tracejit.ops.broadcasting import broadcast, convert, expand_dims, squeeze
 from tracejit.ops.elementwise import Elementwise
 from tracejit.ops.joining import concatenate
 from tracejit.ops.linear import slice_, transpose
+from tracejit.ops.loop import Loop, While
+from tracejit.ops.region import Region
 
 __all__ = ["mixing_equation"]
 
@@ -29,16 +31,103 @@ def mixing_equation(tape: Tape, wrt: Sequence[int], output: object) -> Eqn | str
         var = tape.inputs[number]
         ndim = len(var.shape)
         known[var] = tuple(None if d == 1 else a - ndim for a, d in enumerate(var.shape))
-    for eqn in tape.eqns:
-        if any(a in known for a in eqn.operands):
-            axes = _map_axes(eqn, [known.get(a) if isinstance(a, Var) else None for a in eqn.operands])
-            if axes is None:
-                return eqn
-            known.update(dict.fromkeys(eqn.results, axes))
+    mixing = _follow(tape, known)
+    if mixing is not None:
+        return mixing
     if not isinstance(output, int):
         return None
     result = tape.outputs[output]
     return _misplaced(known[result]) if isinstance(result, Var) and result in known else None
+
+
+def _follow(tape: Tape, known: dict[Var, Axes]) -> Eqn | None:
+    """Extend ``known`` to all variables; return the first equation that mixes points."""
+    for eqn in tape.eqns:
+        if not any(a in known for a in eqn.operands):
+            continue
+        maps = [known.get(a) if isinstance(a, Var) else None for a in eqn.operands]
+        if isinstance(eqn.op, Region):
+            mixing = _follow_region(eqn, maps, known)
+            if mixing is not None:
+                return mixing
+            continue
+        axes = _map_axes(eqn, maps)
+        if axes is None:
+            return eqn
+        known.update(dict.fromkeys(eqn.results, axes))
+    return None
+
+
+def _follow_region(eqn: Eqn, maps: list[Axes | None], known: dict[Var, Axes]) -> Eqn | None:
+    """The same through a loop or branch."""
+    if isinstance(eqn.op, Loop | While):
+        return _follow_loop(eqn, maps, known)
+    if maps[0] is not None:
+        return eqn  # the choice depends on all points that the condition was made of
+    for branch in eqn.params["branches"]:
+        inner = _given(branch, maps[1:])
+        mixing = _follow(branch, inner)
+        if mixing is not None:
+            return mixing
+        for var, axes in zip(eqn.results, _outputs(branch, inner), strict=True):
+            both = _both(known.get(var), axes)
+            if both == _CLASH:
+                return eqn
+            if both is not None:
+                known[var] = both
+    return None
+
+
+def _follow_loop(eqn: Eqn, maps: list[Axes | None], known: dict[Var, Axes]) -> Eqn | None:
+    """The same through a loop, with the maps of carries grown until an iteration leaves them alone."""
+    body, nc = eqn.params["body"], eqn.params["carries"]
+    start = len(maps) - eqn.params.get("xs", 0)
+    if any(m is not None and m[0] is not None for m in maps[start:]):
+        return eqn  # iterations go along a grid axis
+    maps[start:] = [None if m is None else m[1:] for m in maps[start:]]
+    while True:
+        inner = _given(body, maps)
+        mixing = _follow(body, inner)
+        if mixing is not None:
+            return mixing
+        out = _outputs(body, inner)
+        carried = [_both(a, b) for a, b in zip(maps[:nc], out[:nc], strict=True)]
+        if _CLASH in carried:
+            return eqn
+        if carried == maps[:nc]:
+            break
+        maps[:nc] = carried
+    if isinstance(eqn.op, While) and _decides(eqn.params["cond"], maps):
+        return eqn
+    rows = [None if m is None else (None, *m) for m in out[nc:]]
+    pairs = zip(eqn.results, [*carried, *rows], strict=False)
+    known.update((v, m) for v, m in pairs if m is not None)
+    return None
+
+
+_CLASH: Axes = (0,)
+"""No map: places are counted from the right, so they are negative."""
+
+
+def _both(left: Axes | None, right: Axes | None) -> Axes | None:
+    """Return the map of what is one thing or the other."""
+    present = [m for m in (left, right) if m is not None]
+    merged = _merge(present) if present else None
+    return _CLASH if present and merged is None else merged
+
+
+def _given(body: Tape, maps: Sequence[Axes | None]) -> dict[Var, Axes]:
+    return {v: m for v, m in zip(body.inputs, maps, strict=True) if m is not None}
+
+
+def _outputs(body: Tape, inner: dict[Var, Axes]) -> list[Axes | None]:
+    return [inner.get(a) if isinstance(a, Var) else None for a in body.outputs]
+
+
+def _decides(test: Tape, maps: Sequence[Axes | None]) -> bool:
+    """Return whether points have a say in when a loop ends."""
+    inner = _given(test, maps)
+    return _follow(test, inner) is not None or _outputs(test, inner) != [None]
 
 
 def _misplaced(axes: Axes) -> str | None:

@@ -1,4 +1,4 @@
-"""Forward mode through loops and branches: the body that also pushes tangents, with the tangents as more carries."""
+"""Forward mode through loops and branches: bodies that push tangents, with the tangents as more carries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracejit.ir.tape import Atom, Builder, Eqn, Tape, Var
 from tracejit.ops.base import Maybe
 from tracejit.ops.branch import Cond, cond_of
 from tracejit.ops.joining import zeros_of
-from tracejit.ops.loop import Loop, While, loop, while_
+from tracejit.ops.loop import Loop, While, loop, while_of
 from tracejit.ops.region import close
 from tracejit.passes.activity import active_set, body_flags
 from tracejit.passes.replay import replay
@@ -21,7 +21,9 @@ Pushed = tuple[tuple[Atom, ...], tuple[Maybe, ...]]
 Push = Callable[[Tape, Sequence[Atom], Sequence[Maybe], bool], Pushed]
 
 
-def push_region(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
+def push_region(
+    eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push
+) -> Pushed:
     """Append a loop or branch together with its derivative; return results and their tangents.
 
     ``push(tape, args, tangents, absorb)`` does the same for a body.
@@ -44,10 +46,11 @@ class _Doubled:
         with Builder() as self.builder:
             self.inputs = [self.builder.input(v.aval, v.name) for v in body.inputs]
             self.along = [
-                self.builder.input(v.aval) if f else None for v, f in zip(body.inputs, self.flags, strict=True)
+                self.builder.input(v.aval) if f else None
+                for v, f in zip(body.inputs, self.flags, strict=True)
             ]
             self.outputs, moved = push(body, self.inputs, self.along, absorb)
-            self.moved = [
+            self.moved: list[Maybe] = [
                 zeros_of(x) if t is None and k < self.carries and self.flags[k] else t
                 for k, (x, t) in enumerate(zip(self.outputs, moved, strict=True))
             ]
@@ -60,8 +63,9 @@ class _Doubled:
     def results(self) -> list[Atom]:
         """Return the carries with their tangents, then the ys with theirs."""
         nc = self.carries
-        carried = [t for t, flag in zip(self.moved[:nc], self.flags[:nc], strict=True) if flag]
-        return [*self.outputs[:nc], *carried, *self.outputs[nc:], *(t for t in self.moved[nc:] if t is not None)]
+        carried = [t for t, f in zip(self.moved[:nc], self.flags[:nc], strict=True) if f and t is not None]
+        stacked = [t for t in self.moved[nc:] if t is not None]
+        return [*self.outputs[:nc], *carried, *self.outputs[nc:], *stacked]
 
     def unpack(self, final: Sequence[Atom], ys: Sequence[Atom]) -> Pushed:
         """Split what the doubled loop gives into results and tangents."""
@@ -72,7 +76,9 @@ class _Doubled:
         return (*final[:nc], *ys[:ny]), tuple(tangents)
 
 
-def _push_loop(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
+def _push_loop(
+    eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push
+) -> Pushed:
     params = eqn.params
     doubled = _Doubled(eqn, tangents, absorb, push)
     start = len(operands) - params["xs"]
@@ -85,36 +91,40 @@ def _push_loop(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], ab
     return doubled.unpack(*loop(body, carries, [*consts, *extra], xs, **how))
 
 
-def _push_while(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
+def _push_while(
+    eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push
+) -> Pushed:
     doubled = _Doubled(eqn, tangents, absorb, push)
     first, rest = slice(0, doubled.carries), slice(doubled.carries, None)
-    declared = [x for s in (first, rest) for x in doubled.parts(doubled.inputs, doubled.along, s)]
-    body, extra = close(doubled.builder, declared, doubled.results())
+    declared = [doubled.parts(doubled.inputs, doubled.along, s) for s in (first, rest)]
+    body = close(doubled.builder, declared[0], doubled.results(), declared[1])
     complete = _complete(operands, tangents, doubled.flags)
     carries, consts = (doubled.parts(operands, complete, s) for s in (first, rest))
-    test = _with_inputs(eqn.params["cond"], doubled, declared, extra)
-    final, count = while_(test, body, carries, [*consts, *extra])
+    final, count = while_of(carries, consts, _test_of(eqn.params["cond"], doubled, declared), body)
     results, moved = doubled.unpack(final, ())
     return (*results, count), (*moved, None)
 
 
-def _with_inputs(tape: Tape, doubled: _Doubled, declared: Sequence[Var], extra: Sequence[Var]) -> Tape:
+def _test_of(
+    tape: Tape, doubled: _Doubled, declared: Sequence[Sequence[Var]]
+) -> tuple[Tape, tuple[Var, ...]]:
     """Return ``tape`` with the inputs of the doubled body, of which it needs the old ones."""
     with Builder() as builder:
-        inputs = [builder.input(v.aval) for v in declared]
-        place = {v: x for v, x in zip(declared, inputs, strict=True)}
+        place = {v: builder.input(v.aval) for part in declared for v in part}
         outputs = replay(tape, [place[v] for v in doubled.inputs])
-        unused = [builder.input(v.aval) for v in extra]
-    closed, more = close(builder, [*inputs, *unused], outputs)
-    assert not more, "a loop condition without constants"
-    return closed
+    first, last = ([place[v] for v in part] for part in declared)
+    return close(builder, first, outputs, last)
 
 
 def _complete(operands: Sequence[Atom], tangents: Sequence[Maybe], flags: Sequence[bool]) -> list[Maybe]:
-    return [zeros_of(x) if flag and t is None else t for x, t, flag in zip(operands, tangents, flags, strict=True)]
+    return [
+        zeros_of(x) if flag and t is None else t for x, t, flag in zip(operands, tangents, flags, strict=True)
+    ]
 
 
-def _push_cond(eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push) -> Pushed:
+def _push_cond(
+    eqn: Eqn, operands: Sequence[Atom], tangents: Sequence[Maybe], absorb: bool, push: Push
+) -> Pushed:
     predicate, *values = operands
     along = tangents[1:]
     flags = [t is not None for t in along]

@@ -1,9 +1,9 @@
 """Reverse mode through loops and branches.
 
-The forward sweep of a region also gives what is kept of each iteration (or of the branch taken); the backward sweep is a
-region again, with the cotangents of the carries as its carries.  Sums of cotangents of what all iterations read are
-carries too, which are added to in place, and so are the arrays that the forward sweep updated in place, which the backward
-sweep rolls back step by step instead of finding a copy of each version.
+The forward sweep of a region also gives what is kept of each iteration (or of the branch taken); the backward
+sweep is a region again, with the cotangents of the carries as its carries.  Sums of cotangents of what all
+iterations read are carries too, which are added to in place, and so are the arrays that the forward sweep
+updated in place, which the backward sweep rolls back step by step instead of finding a copy of each version.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tracejit.errors import InternalError
-from tracejit.ir.tape import Atom, Builder, Eqn, Tape, Var
+from tracejit.ir.tape import Atom, Builder, Tape, Var
 from tracejit.ops.base import Maybe
 from tracejit.ops.joining import zeros_of
 from tracejit.ops.region import close
-from tracejit.passes.activity import active_set
 from tracejit.passes.needs import Joint
 from tracejit.passes.simplify import simplify
 
 __all__ = ["Backward", "Derived", "Restored", "Sweeper", "Update", "derive", "zero_if_absent"]
 
 Restored = tuple[Atom, Atom, Atom]
-"""An array before a region updated it in place, behind it, and before it again as the backward sweep restored it."""
+"""An array before a region updated it in place, behind it, and before it again as the backward sweep restored
+it."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,9 @@ class Backward:
     sums : tuple of bool
         Operands whose cotangents are added to a sum in place.
     run : callable
-        ``run(outward, sums)`` takes the cotangents of the results and, for operands with ``sums``, the sum so far; it appends
-        the backward equations and returns an `Update` or None per operand, and what was restored.
+        ``run(outward, sums)`` takes the cotangents of the results and, for operands with ``sums``, the sum so
+        far; it appends the backward equations and returns an `Update` or None per operand, and what was
+        restored.
     """
 
     sums: tuple[bool, ...]
@@ -96,7 +96,7 @@ class Derived:
         return number in self.sums and self.inward[number] is not self.sums[number]
 
 
-def derive(  # noqa: PLR0913  # what a region knows of its body
+def derive(
     body: Tape,
     flags: Sequence[bool],
     live: Sequence[bool],
@@ -128,7 +128,9 @@ def derive(  # noqa: PLR0913  # what a region knows of its body
         cotangents = [builder.input(a.aval) if f else None for a, f in zip(body.outputs, live, strict=True)]
         sums = {n: builder.input(v.aval) for n, v in enumerate(body.inputs) if summed[n] and flags[n]}
         inward = swept.pull(cotangents, sums)
-        inward = [zeros_of(v) if c is None and d else c for v, c, d in zip(inputs, inward, dense, strict=True)]
+        inward = [
+            zeros_of(v) if c is None and d else c for v, c, d in zip(inputs, inward, dense, strict=True)
+        ]
         triples = [t for t in swept.restored if all(isinstance(a, Var) for a in t)]
     late = [*(c for c in cotangents if c is not None), *sums.values()]
     present = [c for c in inward if c is not None]
@@ -137,7 +139,7 @@ def derive(  # noqa: PLR0913  # what a region knows of its body
     return _read_off(simplify(tape), inputs, operands, cotangents, sums, inward, len(swept.outputs))
 
 
-def _read_off(  # noqa: PLR0913  # the parts of `derive`
+def _read_off(
     tape: Tape,
     inputs: Sequence[Var],
     operands: tuple[Var, ...],

@@ -16,11 +16,19 @@ __all__ = ["forward_region"]
 
 
 def forward_region(
-    eqn: Eqn, operands: Sequence[Atom], wanted: Sequence[bool], absorb: bool, sweep: Sweeper
+    eqn: Eqn,
+    operands: Sequence[Atom],
+    wanted: Sequence[bool],
+    absorb: bool,
+    sweep: Sweeper,
+    budget: int | None,
 ) -> tuple[tuple[Var, ...], Backward]:
-    """Append the forward sweep of a loop or branch; return its results and its backward sweep."""
+    """Append the forward sweep of a loop or branch; return its results and its backward sweep.
+
+    A loop may keep ``budget`` bytes.
+    """
     if isinstance(eqn.op, Loop):
-        return forward_loop(eqn, operands, wanted, absorb, sweep)
+        return forward_loop(eqn, operands, wanted, absorb, sweep, budget)
     if isinstance(eqn.op, While):
         return forward_while(eqn, operands, wanted, absorb, sweep)
     if isinstance(eqn.op, Cond):

@@ -50,7 +50,10 @@ class SizeMakers:
         """Return the operands of ``eqn`` and the extents it relies on."""
         if not self._makers:
             return eqn.operands
-        return (*eqn.operands, *(self._makers[s] for s in local_symbols(eqn) if s in self._makers and eqn.op is not bind_size))
+        return (
+            *eqn.operands,
+            *(self._makers[s] for s in local_symbols(eqn) if s in self._makers and eqn.op is not bind_size),
+        )
 
     def made_inside(self, aval: Aval) -> bool:
         """Return whether the shape has an extent that this tape makes."""

@@ -1,6 +1,8 @@
-"""Smaller tapes with the same meaning, bit for bit: folding, an algebra table, common subexpressions, dead code.
+"""Smaller tapes with the same meaning, bit for bit: folding, an algebra table, common subexpressions, dead
+code.
 
-Identities that NumPy's rounding, NaNs or signed zeros do not respect (``0*x = 0``, ``x + 0 = x``) are not in the table.
+Identities that NumPy's rounding, NaNs or signed zeros do not respect (``0*x = 0``, ``x + 0 = x``) are not in
+the table.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from tracejit.ops.arithmetic import divide, subtract
 from tracejit.ops.base import Op
 from tracejit.ops.broadcasting import broadcast, convert, expand_dims, reduce_sum, squeeze
 from tracejit.ops.elementwise import Elementwise, absorb_mul, add, mul, neg, select
-from tracejit.ops.linear import transpose
+from tracejit.ops.joining import slice_update
+from tracejit.ops.linear import slice_, transpose
 from tracejit.ops.reduction import size_of
 from tracejit.ops.region import Region
+from tracejit.passes.chains import UPDATES
 from tracejit.passes.dead_code import remove_dead
+from tracejit.passes.ordering import reads_first
+from tracejit.passes.slices import merged_slice, merged_update, moved_update
 from tracejit.passes.tidy import tidy
 
 __all__ = ["simplify"]
@@ -39,6 +45,8 @@ def simplify(tape: Tape) -> Tape:
         tape = smaller
         if done:
             break
+    if any(isinstance(e.op, Region) or e.op in UPDATES for e in tape.eqns):
+        tape = reads_first(tape)
     _DONE.add(tape)
     return tape
 
@@ -285,6 +293,24 @@ def _transpose_twice(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | N
         return x[0]
     made = rewriter.made_by(x[0], transpose)
     return transpose(made.operands[0], perm=tuple(made.params["perm"][p] for p in perm)) if made else None
+
+
+@rule(transpose)
+def _transposed_update(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
+    """transpose(update(transpose(x), v)) -> update(x, transpose(v))"""
+    return moved_update(rewriter.made_by, x[0], **params)
+
+
+@rule(slice_)
+def _slice_moved(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
+    """slice(move(x)) -> move(slice(x)), slice(update(x, v)) -> v or slice(x)"""
+    return merged_slice(rewriter.made_by, x[0], **params)
+
+
+@rule(slice_update)
+def _update_part(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
+    """update(x, update(slice(x), v)) -> update(x, v)"""
+    return merged_update(rewriter.made_by, x[0], x[1], **params)
 
 
 @rule(squeeze)

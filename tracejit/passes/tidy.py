@@ -1,5 +1,8 @@
-"""Loops and branches with less to pass: literals go into the bodies, operands are passed once, what no iteration changes
-is not carried, and a branch that is decided is not a branch."""
+"""Loops and branches with less to pass.
+
+Literals go into the bodies, operands are passed once, what no iteration changes is not carried, and a branch
+that is decided is not a branch.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Eqn, Lit, Tape, Var, current
 from tracejit.ops.branch import Cond
-from tracejit.ops.broadcasting import broadcast
 from tracejit.ops.loop import Loop, While
 from tracejit.passes.replay import replay
 
@@ -65,7 +67,9 @@ def _tidy_while(eqn: Eqn, operands: Sequence[Atom]) -> tuple[Atom, ...]:
     places = (*fixed, *range(nc, len(operands)))
     tapes = []
     for tape in (test, body):
-        outputs = tape.outputs if tape is test else tuple(a for n, a in enumerate(body.outputs) if n not in fixed)
+        outputs = (
+            tape.outputs if tape is test else tuple(a for n, a in enumerate(body.outputs) if n not in fixed)
+        )
         names, passed = _once([(tape.inputs[n], operands[n]) for n in places])
         order = (*(tape.inputs[p] for p in kept), *(v for v, _ in passed))
         tapes.append(_renamed(Tape(order, (), tape.eqns, outputs), names))
@@ -90,7 +94,9 @@ def _tidy_cond(eqn: Eqn, operands: Sequence[Atom]) -> tuple[Atom, ...]:
     if not left:
         return tuple(same for same in through if same is not None)
     less = names or len(left) < len(through)
-    found = iter(_append(eqn, [predicate, *(a for _, a in passed)], {"branches": tuple(sides)} if less else {}, left))
+    found = iter(
+        _append(eqn, [predicate, *(a for _, a in passed)], {"branches": tuple(sides)} if less else {}, left)
+    )
     return tuple(next(found) if same is None else same for same in through)
 
 
@@ -134,6 +140,7 @@ def _renamed(tape: Tape, names: Mapping[Atom, Atom]) -> Tape:
     if not names:
         return tape
     eqns = tuple(
-        Eqn(e.op, tuple(names.get(a, a) for a in e.operands), e.params, e.results, e.source) for e in tape.eqns
+        Eqn(e.op, tuple(names.get(a, a) for a in e.operands), e.params, e.results, e.source)
+        for e in tape.eqns
     )
     return Tape(tape.inputs, (), eqns, tuple(names.get(a, a) for a in tape.outputs))

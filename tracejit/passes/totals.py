@@ -1,7 +1,8 @@
 """Sums of cotangents, kept so that what belongs to a part of an array is added in place to that part.
 
-The transpose of reading a slice is an array of zeros with a cotangent in it.  Summing such arrays would cost the whole
-array per read; instead the first is taken as it is and the others are added into it (`slice_add`, `scatter_add`).
+The transpose of reading a slice is an array of zeros with a cotangent in it.  Summing such arrays would cost
+the whole array per read; instead the first is taken as it is and the others are added into it (`slice_add`,
+`scatter_add`).
 """
 
 from __future__ import annotations

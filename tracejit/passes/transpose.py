@@ -11,6 +11,7 @@ from tracejit.passes.activity import active_set, may_taint, tainted_set
 from tracejit.passes.region_vjp import Backward, Restored
 from tracejit.passes.regions import forward_region
 from tracejit.passes.replay import Environment, replay_equation
+from tracejit.passes.simplify import simplify
 from tracejit.passes.totals import Totals
 
 __all__ = ["Sweep", "vjp"]
@@ -18,7 +19,9 @@ __all__ = ["Sweep", "vjp"]
 Pullback = Callable[[Sequence[Maybe]], tuple[Maybe, ...]]
 
 
-def vjp(tape: Tape, args: Sequence[Atom], wrt: Sequence[int]) -> tuple[tuple[Atom, ...], Pullback]:
+def vjp(
+    tape: Tape, args: Sequence[Atom], wrt: Sequence[int], memory_budget: int | None = None
+) -> tuple[tuple[Atom, ...], Pullback]:
     """Append ``tape`` to the current builder; return its outputs there and the pullback.
 
     Parameters
@@ -28,15 +31,20 @@ def vjp(tape: Tape, args: Sequence[Atom], wrt: Sequence[int]) -> tuple[tuple[Ato
         One per input.
     wrt : sequence of int
         Numbers of the inputs to differentiate with respect to.
+    memory_budget : int, optional
+        Bytes that each outermost loop may keep for the backward sweep; above that, it computes parts of the
+        forward sweep again.
 
     Returns
     -------
     outputs : tuple of atoms
     pullback : callable
-        Takes one cotangent (or None) per output, appends the backward equations, and returns one cotangent (or None,
-        where no output depends on it) per entry of ``wrt``.
+        Takes one cotangent (or None) per output, appends the backward equations, and returns one cotangent
+        (or None, where no output depends on it) per entry of ``wrt``.
     """
-    sweep = Sweep(tape, args, [i in wrt for i in range(len(tape.inputs))], absorb=False)
+    if any(isinstance(eqn.op, Region) for eqn in tape.eqns):
+        tape = simplify(tape)
+    sweep = Sweep(tape, args, [i in wrt for i in range(len(tape.inputs))], False, memory_budget)
 
     def pullback(cotangents: Sequence[Maybe]) -> tuple[Maybe, ...]:
         found = sweep.pull(cotangents, {})
@@ -56,17 +64,26 @@ class Sweep:
         Which inputs are differentiated.
     absorb : bool
         The cotangents of the outputs may hold exact zeros (see `tracejit.ops.base`).
+    budget : int, optional
+        Bytes that each loop of the tape may keep.
 
     Attributes
     ----------
     outputs : tuple of atoms
     restored : list of (atom, atom, atom)
-        After `pull`: arrays that a loop or branch updated in place: before it, behind it, and before it again, as the
-        backward sweep restored it.
+        After `pull`: arrays that a loop or branch updated in place: before it, behind it, and before it
+        again, as the backward sweep restored it.
     """
 
-    def __init__(self, tape: Tape, args: Sequence[Atom], flags: Sequence[bool], absorb: bool) -> None:
-        self._tape, self._env = tape, Environment(tape, args)
+    def __init__(
+        self,
+        tape: Tape,
+        args: Sequence[Atom],
+        flags: Sequence[bool],
+        absorb: bool,
+        budget: int | None = None,
+    ) -> None:
+        self._tape, self._env, self._budget = tape, Environment(tape, args), budget
         self._active = active_set(tape, flags)
         self._tainted = tainted_set(tape, self._active, [absorb] * len(tape.outputs))
         self._regions: dict[Eqn, Backward] = {}
@@ -85,7 +102,7 @@ class Sweep:
         operands = [self._env.read(a) for a in eqn.operands]
         absorb = any(v in self._tainted for v in eqn.results) or may_taint(eqn)
         with builder.at(eqn.source):
-            results, self._regions[eqn] = forward_region(eqn, operands, wanted, absorb, Sweep)
+            results, self._regions[eqn] = forward_region(eqn, operands, wanted, absorb, Sweep, self._budget)
         self._env.write(eqn.results, results)
 
     def pull(self, cotangents: Sequence[Maybe], totals: Mapping[int, Atom]) -> list[Maybe]:

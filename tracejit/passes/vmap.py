@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracejit.ir.dims import Dim
-from tracejit.ir.tape import Atom, Tape, Var, current
+from tracejit.ir.tape import Atom, Eqn, Tape, Var, current
+from tracejit.ops.region import Region
+from tracejit.passes.region_vmap import batch_region, lane_by_lane, sizes_differ
 from tracejit.passes.replay import Environment, replay_equation
 
 __all__ = ["vmap"]
 
+Batched = tuple[tuple[Atom, ...], tuple[bool, ...]]
 
-def vmap(tape: Tape, args: Sequence[Atom], batched: Sequence[bool], size: Dim) -> tuple[tuple[Atom, ...], tuple[bool, ...]]:
+
+def vmap(
+    tape: Tape, args: Sequence[Atom], batched: Sequence[bool], size: Dim
+) -> tuple[tuple[Atom, ...], tuple[bool, ...]]:
     """Append the batched tape to the current builder.
 
     Parameters
@@ -28,6 +34,8 @@ def vmap(tape: Tape, args: Sequence[Atom], batched: Sequence[bool], size: Dim) -
     batched : tuple of bool
         Which outputs have the leading axis.
     """
+    if sizes_differ(tape, batched):
+        return lane_by_lane(tape, args, batched, size)
     builder, env = current(), Environment(tape, args)
     lifted: set[Var] = {v for v, b in zip(tape.inputs, batched, strict=True) if b}
     for eqn in tape.eqns:
@@ -37,8 +45,16 @@ def vmap(tape: Tape, args: Sequence[Atom], batched: Sequence[bool], size: Dim) -
             continue
         operands = [env.read(a) for a in eqn.operands]
         with builder.at(eqn.source):
-            out = eqn.op.batch(size, operands, flags, **eqn.params)
-        env.write(eqn.results, out if isinstance(out, tuple) else (out,))
-        lifted.update(eqn.results)
+            out, outward = _step(eqn, operands, flags, size)
+        env.write(eqn.results, out)
+        lifted.update(v for v, flag in zip(eqn.results, outward, strict=True) if flag)
     env.copy_guards(tape, builder)
     return tuple(env.read(a) for a in tape.outputs), tuple(a in lifted for a in tape.outputs)
+
+
+def _step(eqn: Eqn, operands: Sequence[Atom], flags: Sequence[bool], size: Dim) -> Batched:
+    if isinstance(eqn.op, Region):
+        return batch_region(eqn, operands, flags, size, vmap)
+    out = eqn.op.batch(size, operands, flags, **eqn.params)
+    results = out if isinstance(out, tuple) else (out,)
+    return results, (True,) * len(results)

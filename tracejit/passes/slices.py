@@ -1,0 +1,141 @@
+"""Slices of slices are slices: reading or writing one entry through views touches that entry only.
+
+Inside a loop this decides between one entry and a whole row of work, in the derivative even more than in the
+values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tracejit.ir import dims
+from tracejit.ir.aval import Shape
+from tracejit.ir.tape import Atom, Eqn, Lit
+from tracejit.ops.base import Op
+from tracejit.ops.broadcasting import broadcast, expand_dims, squeeze
+from tracejit.ops.joining import slice_update
+from tracejit.ops.linear import slice_, transpose
+
+__all__ = ["merged_slice", "merged_update", "moved_update"]
+
+MadeBy = Callable[[Atom, Op], Eqn | None]
+Params = Mapping[str, Any]
+Steps = tuple[int, ...]
+
+
+def merged_slice(made_by: MadeBy, x: Atom, start: Shape, size: Shape, step: Steps) -> Atom | None:
+    """slice(move(x)) -> move(slice(x)) for ops that move entries; slice(update(x, v)) -> v or slice(x)."""
+    for op, rewrite in _SLICED.items():
+        made = made_by(x, op)
+        if made is not None:
+            return rewrite(made, start, size, step)
+    return None
+
+
+def _of_slice(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom:
+    (y,), how = made.operands, made.params
+    first = tuple(a + s * d for a, s, d in zip(how["start"], start, how["step"], strict=True))
+    return slice_(
+        y, start=first, size=size, step=tuple(a * b for a, b in zip(how["step"], step, strict=True))
+    )
+
+
+def _of_squeeze(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom:
+    (y,), axes = made.operands, made.params["axes"]
+    full = [_spread(values, axes, len(y.shape), fill) for values, fill in ((start, 0), (size, 1), (step, 1))]
+    return squeeze(slice_(y, start=full[0], size=full[1], step=full[2]), axes=axes)
+
+
+def _spread(values: Sequence[Any], axes: Sequence[int], ndim: int, fill: int) -> tuple[Any, ...]:
+    rest = iter(values)
+    return tuple(fill if a in axes else next(rest) for a in range(ndim))
+
+
+def _of_expand(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom | None:
+    (y,), axes = made.operands, made.params["axes"]
+    if any(size[a] != 1 for a in axes):
+        return None
+    kept = [a for a in range(len(size)) if a not in axes]
+    part = [tuple(values[a] for a in kept) for values in (start, size, step)]
+    return expand_dims(slice_(y, start=part[0], size=part[1], step=part[2]), axes=axes)  # type: ignore[arg-type]
+
+
+def _of_transpose(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom:
+    (y,), perm = made.operands, made.params["perm"]
+    start, size, step = (_permuted(values, perm) for values in (start, size, step))
+    return transpose(slice_(y, start=start, size=size, step=step), perm=perm)
+
+
+def _permuted(values: Sequence[Any], perm: Sequence[int]) -> tuple[Any, ...]:
+    """Return, per axis of what is transposed, the value for the axis of the result that it becomes."""
+    return tuple(values[perm.index(a)] for a in range(len(perm)))
+
+
+def _of_literal(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom | None:
+    (y,) = made.operands
+    return broadcast(y, shape=size, axes=()) if isinstance(y, Lit) else None
+
+
+def _of_update(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom | None:
+    x, v = made.operands
+    there, steps = made.params["start"], made.params["step"]
+    if (there, v.shape, steps) == (start, size, step):
+        return v
+    axes = zip(start, size, step, there, v.shape, steps, strict=True)
+    apart = any(a == b == 1 and (_after(s, t + m) or _after(t, s + n)) for s, n, a, t, m, b in axes)
+    return slice_(x, start=start, size=size, step=step) if apart else None
+
+
+def _after(left: dims.Dim, right: dims.Dim) -> bool:
+    """Return whether ``left >= right`` is proved."""
+    low = dims.lower_bound(left - right)
+    return low is not None and low >= 0
+
+
+_SLICED: dict[Op, Callable[[Eqn, Shape, Shape, Steps], Atom | None]] = {
+    slice_: _of_slice,
+    squeeze: _of_squeeze,
+    expand_dims: _of_expand,
+    transpose: _of_transpose,
+    broadcast: _of_literal,
+    slice_update: _of_update,
+}
+
+
+def merged_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) -> Atom | None:
+    """update(x, update(slice(x), w)) -> update(x, w), where the inner one changes a part of the slice."""
+    lifted = made_by(v, expand_dims)
+    update = made_by(v if lifted is None else lifted.operands[0], slice_update)
+    if update is None:
+        return None
+    old, new = update.operands
+    dropped = made_by(old, squeeze)
+    read = made_by(old if dropped is None else dropped.operands[0], slice_)
+    axes = () if lifted is None else lifted.params["axes"]
+    if (
+        read is None
+        or read.operands[0] is not x
+        or axes != (() if dropped is None else dropped.params["axes"])
+    ):
+        return None
+    if (read.params["start"], read.params["size"], read.params["step"]) != (start, v.shape, step):
+        return None
+    within = _spread(update.params["start"], axes, len(start), 0)
+    steps = _spread(update.params["step"], axes, len(start), 1)
+    first = tuple(s + w * d for s, w, d in zip(start, within, step, strict=True))
+    apart = tuple(a * b for a, b in zip(step, steps, strict=True))
+    return slice_update(x, expand_dims(new, axes=axes), start=first, step=apart)
+
+
+def moved_update(made_by: MadeBy, x: Atom, perm: Steps) -> Atom | None:
+    """transpose(update(transpose(x), v)) -> update(x, transpose(v))."""
+    update = made_by(x, slice_update)
+    turned = None if update is None else made_by(update.operands[0], transpose)
+    if update is None or turned is None:
+        return None
+    (y,) = turned.operands
+    if tuple(turned.params["perm"][p] for p in perm) != tuple(range(len(perm))):
+        return None
+    start, step = (tuple(update.params[k][p] for p in perm) for k in ("start", "step"))
+    return slice_update(y, transpose(update.operands[1], perm=perm), start=start, step=step)
