@@ -58,10 +58,8 @@ def _push(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe], absorb: b
     return outputs, tuple(None if isinstance(a, Lit) else known.get(a) for a in tape.outputs)
 
 
-def _step(
-    eqn: Eqn, env: Environment, inward: Sequence[Maybe], absorb: bool
-) -> tuple[Sequence[Maybe], bool]:
-    """Append one equation and its derivative; return its results' tangents and whether they may hold zeros."""
+def _step(eqn: Eqn, env: Environment, inward: Sequence[Maybe], absorb: bool) -> tuple[Sequence[Maybe], bool]:
+    """Append one equation and its derivative; return its results' tangents, and if they may hold zeros."""
     builder = current()
     operands = [env.read(a) for a in eqn.operands]
     taint = absorb or may_taint(eqn, operands)

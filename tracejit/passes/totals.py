@@ -25,7 +25,7 @@ Into = Callable[[Atom], Atom]
 class Totals:
     """The cotangent of each variable so far; ``None`` for none.
 
-    ``in_place`` is for bodies: outside of loops, sums of whole arrays of zeros fuse into one pass over memory.
+    ``in_place`` is for bodies: outside of loops, sums of arrays of zeros fuse into one pass over memory.
     """
 
     def __init__(self, builder: Builder, in_place: bool) -> None:

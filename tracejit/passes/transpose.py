@@ -44,7 +44,9 @@ def vjp(
     """
     if any(isinstance(eqn.op, Region) for eqn in tape.eqns):
         tape = simplify(tape)
-    sweep = Sweep(tape, args, [i in wrt for i in range(len(tape.inputs))], False, memory_budget, outermost=True)
+    sweep = Sweep(
+        tape, args, [i in wrt for i in range(len(tape.inputs))], False, memory_budget, outermost=True
+    )
 
     def pullback(cotangents: Sequence[Maybe]) -> tuple[Maybe, ...]:
         found = sweep.pull(cotangents, {})
