@@ -23,8 +23,14 @@ RNG = np.random.default_rng(3)
 
 
 def program(function: Callable[[], Program]) -> Callable[[], Program]:
-    PROGRAMS[function.__name__] = function
-    return function
+    """Enter a program into the table, with the same arguments whenever it is made."""
+
+    def make() -> Program:
+        RNG.bit_generator.state = np.random.default_rng(3).bit_generator.state
+        return function()
+
+    PROGRAMS[function.__name__] = make
+    return make
 
 
 @program
@@ -406,7 +412,7 @@ def powers() -> Program:
         def step(k: Any, x: Any, s: Any) -> Any:
             head = exp(mul(get(x, (0, k + 1)), 0.3))
             total = reduce_sum(mul(head, sin(head)), axes=(0,))
-            return [mul(x, add(total, 0.5)), add(mul(s, s), total)]
+            return [mul(x, add(sin(total), 0.5)), add(sin(s), total)]
 
         return for_(n, [x, 0.1], step)
 
@@ -415,8 +421,8 @@ def powers() -> Program:
         for k in range(len(x)):
             head = np.exp(0.3 * x[: k + 1])
             total = np.sum(head * np.sin(head))
-            x = x * (total + 0.5)
-            s = s * s + total
+            x = x * (np.sin(total) + 0.5)
+            s = np.sin(s) + total
         return x, s
 
     return tape_of(build, (n,)), [RNG.normal(size=5) * 0.3], plain

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from tracejit.ir.tape import Eqn, Tape, Var, bodies
+from tracejit.ir.tape import Atom, Eqn, Tape, Var, bodies
 from tracejit.ops.branch import Cond
 from tracejit.ops.loop import Loop, While
 
@@ -60,21 +60,30 @@ def spread(flags: Flags, carries: int, through: Callable[[Flags], Sequence[bool]
         flags = grown
 
 
-def may_taint(eqn: Eqn) -> bool:
-    """Return whether the rules of an equation can put exact zeros or infinities into a (co)tangent."""
+def may_taint(eqn: Eqn, operands: Sequence[Atom] | None = None) -> bool:
+    """Return whether the rules of an equation can put exact zeros or infinities into a (co)tangent.
+
+    ``operands`` are those of the tape being built, of which more may be known.
+    """
     inner = bodies(eqn)
-    return any(map(may_taint, _equations(inner))) if inner else eqn.op.may_taint(eqn.operands)
+    if inner:
+        return any(may_taint(e) for tape in inner for e in tape.eqns)
+    return eqn.op.may_taint(eqn.operands if operands is None else operands)
 
 
-def _equations(tapes: Iterable[Tape]) -> Iterable[Eqn]:
-    return (eqn for tape in tapes for eqn in tape.eqns)
+def tainted_set(
+    tape: Tape, active: set[Var], flags: Sequence[bool], read: Callable[[Atom], Atom] | None = None
+) -> set[Var]:
+    """Return the variables whose cotangents may hold exact zeros, if those of the flagged outputs may.
 
-
-def tainted_set(tape: Tape, active: set[Var], flags: Sequence[bool]) -> set[Var]:
-    """Return the variables whose cotangents may hold exact zeros, if those of the flagged outputs may."""
+    ``read`` gives the atoms of the tape being built.
+    """
     tainted = {a for a, flag in zip(tape.outputs, flags, strict=True) if flag and isinstance(a, Var)}
     for eqn in reversed(tape.eqns):
         reached = [a for a in eqn.operands if isinstance(a, Var) and a in active]
-        if reached and (any(v in tainted for v in eqn.results) or may_taint(eqn)):
+        if not reached:
+            continue
+        operands = None if read is None else [read(a) for a in eqn.operands]
+        if any(v in tainted for v in eqn.results) or may_taint(eqn, operands):
             tainted.update(reached)
     return tainted

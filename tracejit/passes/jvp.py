@@ -47,8 +47,7 @@ def _push(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe], absorb: b
             replay_equation(eqn, env, builder)
             continue
         taint = any(a in tainted for a in eqn.operands if isinstance(a, Var))
-        outward = _step(eqn, env, inward, taint)
-        taint = taint or may_taint(eqn)
+        outward, taint = _step(eqn, env, inward, taint)
         for var, tangent in zip(eqn.results, outward, strict=True):
             if tangent is not None and var.aval.inexact:
                 known[var] = tangent
@@ -59,16 +58,16 @@ def _push(tape: Tape, args: Sequence[Atom], tangents: Sequence[Maybe], absorb: b
     return outputs, tuple(None if isinstance(a, Lit) else known.get(a) for a in tape.outputs)
 
 
-def _step(eqn: Eqn, env: Environment, inward: Sequence[Maybe], absorb: bool) -> Sequence[Maybe]:
-    """Append one equation and its derivative; return the tangents of its results."""
+def _step(eqn: Eqn, env: Environment, inward: Sequence[Maybe], absorb: bool) -> tuple[Sequence[Maybe], bool]:
+    """Append one equation and its derivative; return its results' tangents, and if they may hold zeros."""
     builder = current()
     operands = [env.read(a) for a in eqn.operands]
+    taint = absorb or may_taint(eqn, operands)
     if isinstance(eqn.op, Region):
         with builder.at(eqn.source):
-            results, outward = push_region(eqn, operands, inward, absorb or may_taint(eqn), _push)
+            results, outward = push_region(eqn, operands, inward, taint, _push)
         env.write(eqn.results, results)
-        return outward
+        return outward, taint
     results = replay_equation(eqn, env, builder)
     with builder.at(eqn.source):
-        pushed: Sequence[Maybe] = eqn.op.jvp(inward, operands, results, absorb, **eqn.params)
-    return pushed
+        return eqn.op.jvp(inward, operands, results, absorb, **eqn.params), taint

@@ -23,10 +23,13 @@ Into = Callable[[Atom], Atom]
 
 
 class Totals:
-    """The cotangent of each variable so far; ``None`` for none."""
+    """The cotangent of each variable so far; ``None`` for none.
 
-    def __init__(self, builder: Builder) -> None:
-        self._builder = builder
+    ``in_place`` is for bodies: outside of loops, sums of arrays of zeros fuse into one pass over memory.
+    """
+
+    def __init__(self, builder: Builder, in_place: bool) -> None:
+        self._builder, self._in_place = builder, in_place
         self._dense: dict[Var, Atom] = {}
         self._parts: dict[Var, list[tuple[Atom, Into]]] = {}
 
@@ -45,7 +48,7 @@ class Totals:
         self._dense[var] = total
 
     def add(self, var: Var, term: Atom) -> None:
-        into = _placement(term, self._builder)
+        into = _placement(term, self._builder) if self._in_place else None
         if into is not None:
             self._parts.setdefault(var, []).append((term, into))
             return

@@ -44,7 +44,9 @@ def vjp(
     """
     if any(isinstance(eqn.op, Region) for eqn in tape.eqns):
         tape = simplify(tape)
-    sweep = Sweep(tape, args, [i in wrt for i in range(len(tape.inputs))], False, memory_budget)
+    sweep = Sweep(
+        tape, args, [i in wrt for i in range(len(tape.inputs))], False, memory_budget, outermost=True
+    )
 
     def pullback(cotangents: Sequence[Maybe]) -> tuple[Maybe, ...]:
         found = sweep.pull(cotangents, {})
@@ -66,6 +68,8 @@ class Sweep:
         The cotangents of the outputs may hold exact zeros (see `tracejit.ops.base`).
     budget : int, optional
         Bytes that each loop of the tape may keep.
+    outermost : bool
+        The tape is not the body of a loop or branch.
 
     Attributes
     ----------
@@ -82,10 +86,13 @@ class Sweep:
         flags: Sequence[bool],
         absorb: bool,
         budget: int | None = None,
+        outermost: bool = False,
     ) -> None:
+        self._outermost = outermost
         self._tape, self._env, self._budget = tape, Environment(tape, args), budget
         self._active = active_set(tape, flags)
-        self._tainted = tainted_set(tape, self._active, [absorb] * len(tape.outputs))
+        self._absorb = [absorb] * len(tape.outputs)
+        self._tainted = tainted_set(tape, self._active, self._absorb)
         self._regions: dict[Eqn, Backward] = {}
         self.restored: list[Restored] = []
         for eqn in tape.eqns:
@@ -111,7 +118,8 @@ class Sweep:
         ``totals`` are sums, by number of the input, that its cotangents are to be added to.
         """
         builder = current()
-        sums = Totals(builder)
+        self._tainted = tainted_set(self._tape, self._active, self._absorb, self._env.read)
+        sums = Totals(builder, in_place=not self._outermost)
         for number, total in totals.items():
             sums.replace(self._tape.inputs[number], total)
         for output, cotangent in zip(self._tape.outputs, cotangents, strict=True):
