@@ -20,7 +20,7 @@ _LOCK = threading.Lock()
 
 class _Sizes(dict[Any, int]):
     def __missing__(self, symbol: Any) -> int:
-        return symbol.hint  # type: ignore[no-any-return]
+        return symbol.hint
 
 
 class Values:

@@ -251,7 +251,7 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 def _fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
     extents = sizes(shape)
     places = [iota(shape=extents, axis=a, dtype=np.dtype(dtype)) for a in range(len(extents))]
-    return function(*map(symbolic.WRAP, places), **kwargs)
+    return function(*map(symbolic.wrapped, places), **kwargs)
 
 
 # NumPy looks at some arguments only when it dispatches these: not at fill values, ends of ranges and sizes.

@@ -11,7 +11,7 @@ from tracejit.ir.dims import Dim, Poly
 from tracejit.ir.tape import Atom, current
 from tracejit.ops.reduction import size_of
 
-__all__ = ["SymbolicSize", "user_shape", "user_size"]
+__all__ = ["SymbolicSize", "set_handle", "user_shape", "user_size", "wrapped"]
 
 
 class SymbolicSize:
@@ -27,7 +27,7 @@ class SymbolicSize:
     def __init__(self, dim: Poly) -> None:
         self._tracejit_dim = dim
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         return int
 
@@ -123,7 +123,7 @@ def _arithmetic(on_sizes: Callable[[Any, Any], Any] | None, on_values: Callable[
             result = on_sizes(*pair)
             if result is not None:
                 return user_size(result)
-        value = WRAP(self.atom)
+        value = wrapped(self.atom)
         return on_values(other, value) if swap else on_values(value, other)
 
     return method
@@ -149,8 +149,18 @@ def _pow(a: Dim, b: Dim) -> Dim | None:
     return dims.prod((a,) * b) if isinstance(b, int) and 0 <= b <= 8 else None
 
 
-WRAP: Callable[[Atom], Any]
-"""Makes the user's handle of a traced integer; set by `tracejit.frontend.tracer`, which is built on this file."""
+_handle: list[Callable[[Atom], Any]] = []
+
+
+def wrapped(atom: Atom) -> Any:
+    """Return the user's handle of a traced integer."""
+    return _handle[0](atom)
+
+
+def set_handle(handle: Callable[[Atom], Any]) -> None:
+    """State what makes the user's handle of a traced integer: `TracedArray`, which is built on this file."""
+    _handle[:] = [handle]
+
 
 for _name, _on_sizes, _on_values in [
     ("add", operator.add, operator.add),

@@ -260,7 +260,8 @@ def refuse_random(reads: Reads) -> None:
     for path, kind in reads.opaque.items():
         if kind in _RANDOM:
             raise UnsupportedError(
-                f"The traced function uses the random number generator {path!r}; compiled calls would repeat its numbers.",
+                f"The traced function uses the random number generator {path!r}; "
+                "compiled calls would repeat its numbers.",
                 hint="Draw outside and pass the numbers as an argument.",
             )
 
@@ -269,8 +270,8 @@ def _warn_of_stores(environment: Environment) -> None:
     paths = sorted({write.path for write in environment.written()})
     if paths:
         warnings.warn(
-            f"The traced function stores into {', '.join(paths)}; only the trace does so, on a copy, not the compiled calls. "
-            "Return the value instead.",
+            f"The traced function stores into {', '.join(paths)}; only the trace does so, on a copy, "
+            "not the compiled calls. Return the value instead.",
             SideEffectWarning,
             stacklevel=2,
         )

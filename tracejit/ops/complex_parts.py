@@ -35,13 +35,13 @@ class RealValued(Elementwise):
 
     def jvp(self, tangents, operands, results, absorb):  # type: ignore[no-untyped-def]
         if operands[0].dtype.kind != "c":
-            return super().jvp(tangents, operands, results, absorb)  # type: ignore[no-untyped-call]
+            return super().jvp(tangents, operands, results, absorb)
         slope = self.partials[0](results[0], *operands)  # type: ignore[misc]
         return (real(scale(tangents[0], slope, absorb or self.may_taint(operands))),)
 
     def vjp(self, cotangents, operands, results, wanted, absorb):  # type: ignore[no-untyped-def]
         wide = convert(cotangents[0], dtype=operands[0].dtype)
-        return super().vjp((wide,), operands, results, wanted, absorb)  # type: ignore[no-untyped-call]
+        return super().vjp((wide,), operands, results, wanted, absorb)
 
 
 class Part(RealValued):

@@ -63,7 +63,8 @@ def pointwise(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
         wrt = [n for n in group.leaves if n is not None]
         if len(wrt) != 1 or group.tree.cls is not None:
             raise UnsupportedError(
-                f"A pointwise derivative is taken with respect to one array, but argument {group.name!r} is {group.tree}.",
+                "A pointwise derivative is taken with respect to one array, "
+                f"but argument {group.name!r} is {group.tree}.",
                 hint="Pass the coordinates as separate arguments and choose them with `argnums`.",
             )
         _prove(traced, wrt, group)
@@ -104,11 +105,12 @@ def dense(
     table = sweep(traced, call, atoms, outputs)
     trees = [g.tree for g in call.groups]
     inner = trees[0] if call.single else tuple_tree(trees)
-    leaves: list[Any] = []
-    for row in range(len(outputs)):
-        for group in call.groups:
-            for number in group.leaves:
-                leaves.append(Static(None) if number is None else table[row, call.wrt.index(number)])
+    numbers = [number for group in call.groups for number in group.leaves]
+    leaves: list[Any] = [
+        Static(None) if number is None else table[row, call.wrt.index(number)]
+        for row in range(len(outputs))
+        for number in numbers
+    ]
     return leaves, graft(traced.out_tree, inner)
 
 
@@ -133,7 +135,8 @@ def _numeric_outputs(traced: Traced, holomorphic: bool) -> list[Aval]:
             raise NonScalarOutputError(
                 f"jacobian needs a real output, but the output is complex ({aval.dtype}).",
                 where=last_line(traced.tape),
-                hint="Return real and imaginary part, or pass `holomorphic=True` if the function is complex differentiable.",
+                hint="Return real and imaginary part, or pass `holomorphic=True` "
+                "if the function is complex differentiable.",
             )
         avals.append(aval if aval.inexact else aval.with_dtype(np.dtype(float)))
     return avals

@@ -11,7 +11,9 @@ from tracejit.passes.replay import Environment, replay_equation
 __all__ = ["vmap"]
 
 
-def vmap(tape: Tape, args: Sequence[Atom], batched: Sequence[bool], size: Dim) -> tuple[tuple[Atom, ...], tuple[bool, ...]]:
+def vmap(
+    tape: Tape, args: Sequence[Atom], batched: Sequence[bool], size: Dim
+) -> tuple[tuple[Atom, ...], tuple[bool, ...]]:
     """Append the batched tape to the current builder.
 
     Parameters
