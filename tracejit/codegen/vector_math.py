@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real
+from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real, special
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
 from .intrinsics.define import Kinds, Lowering, as_boolean, binary, on_values, real_part, unary
@@ -125,6 +125,7 @@ NAMESPACE: dict[str, Any] = {
     **_complex_parts(),
     **_accumulators(),
     **parts.NAMES,
+    **special.NAMES,
     "distinct": memory.distinct,
     "fortran": fortran.fortran,
     "load": memory.load,

@@ -20,6 +20,7 @@ from tracejit.frontend import (
     numpy_shapes,
     numpy_stores,
     numpy_ufuncs,
+    scipy_special,
 )
 from tracejit.frontend.numpy_creation import CREATORS
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS
@@ -47,4 +48,5 @@ __all__ = [
     "numpy_shapes",
     "numpy_stores",
     "numpy_ufuncs",
+    "scipy_special",
 ]

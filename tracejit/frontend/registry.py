@@ -21,6 +21,7 @@ __all__ = [
     "FUNCTIONS",
     "UFUNCS",
     "Traced",
+    "contains_traced",
     "implements",
     "implements_ufunc",
     "is_traced",
@@ -71,7 +72,7 @@ def operand(value: Any) -> Atom:
         return value.atom
     if isinstance(value, Var | Lit):
         return value
-    if isinstance(value, list | tuple) and _contains_traced(value):
+    if isinstance(value, list | tuple) and contains_traced(value):
         return _stack([operand(v) for v in value])
     if not isinstance(value, bool | int | float | complex):
         value = np.asarray(value)
@@ -84,9 +85,10 @@ def operand(value: Any) -> Atom:
     return as_atom(value)
 
 
-def _contains_traced(value: Any) -> bool:
+def contains_traced(value: Any) -> bool:
+    """Return whether ``value``, or an entry of nested lists and tuples, is traced."""
     if isinstance(value, list | tuple):
-        return any(_contains_traced(v) for v in value)
+        return any(contains_traced(v) for v in value)
     return is_traced(value)
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from tracejit.frontend.by_name import FUNCTIONS_BY_NAME
 from tracejit.frontend.numpy_api import CREATORS
-from tracejit.frontend.registry import is_traced, unsupported
+from tracejit.frontend.registry import contains_traced, is_traced, unsupported
 from tracejit.frontend.tracer import TracedArray, wrap
 from tracejit.ir.tape import Atom
 
@@ -67,6 +69,39 @@ def _refusing(name: str) -> Any:
     return refuse
 
 
+class _Replacements(dict[int, Any]):
+    """The table, with functions of modules that are imported at some later time, perhaps by traced code."""
+
+    def __init__(self, table: Mapping[int, Any]) -> None:
+        super().__init__(table)
+        self._awaited = set(FUNCTIONS_BY_NAME)
+
+    def __contains__(self, key: object) -> bool:
+        for name in self._awaited and self._awaited & sys.modules.keys():
+            self._add(name)
+            self._awaited = self._awaited - {name}
+        return super().__contains__(key)
+
+    def _add(self, name: str) -> None:
+        module, package = sys.modules[name], sys.modules[name.partition(".")[0]]
+        meanings = FUNCTIONS_BY_NAME[name]
+        replaced = {n: _undispatched(getattr(module, n), m) for n, m in meanings.items() if hasattr(module, n)}
+        self.update((id(getattr(module, n)), new) for n, new in replaced.items())
+        self[id(module)] = _ShadowModule(module, replaced)
+        shadow = self.setdefault(id(package), _ShadowModule(package, {}))
+        shadow.__dict__[name.rpartition(".")[2]] = self[id(module)]
+
+
+def _undispatched(original: Any, meaning: Callable[..., Any]) -> Any:
+    @functools.wraps(original, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(contains_traced, (*args, *kwargs.values()))):
+            return original(*args, **kwargs)
+        return wrap(meaning(*args, **kwargs))
+
+    return call
+
+
 @functools.cache
 def replacements() -> dict[int, Any]:
     """Return id of the original object -> its replacement in traced code."""
@@ -79,7 +114,7 @@ def replacements() -> dict[int, Any]:
         table[id(module)] = _ShadowModule(module, refusing)
     table[id(np)] = _ShadowModule(np, {**names, "random": table[id(np.random)]})
     table[id(len)] = _length
-    return table
+    return _Replacements(table)
 
 
 def _hashable(value: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.registry import FUNCTIONS, UFUNCS, is_traced, operand, unsupported
+from tracejit.frontend.by_name import ufunc_meaning
+from tracejit.frontend.registry import FUNCTIONS, is_traced, operand, unsupported
 from tracejit.ir.tape import Atom
 from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert
 from tracejit.ops.elementwise import select
@@ -35,7 +36,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
 
 
 def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    meaning = UFUNCS.get(ufunc)
+    meaning = ufunc_meaning(ufunc)
     if meaning is None:
         raise unsupported(f"The ufunc `{ufunc.__name__}`", "Write it with supported NumPy functions.")
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
@@ -74,11 +75,7 @@ def _store(result: Any, out: Any) -> Any:
             shape = broadcast_shapes(target.atom.shape, value.result.shape)
             value = select(broadcast_to(value.mask, shape), broadcast_to(value.result, shape), target.atom)
         target._assign(value)
-    return _Stored(targets[0] if len(targets) == 1 else tuple(targets))
-
-
-class _Stored(tuple):  # type: ignore[type-arg]
-    """Marks results that are the caller's own ``out`` handles already."""
+    return targets[0] if len(targets) == 1 else targets
 
 
 def _reduce(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
