@@ -18,12 +18,13 @@ import numpy as np
 from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreError, TracejitError
 from tracejit.frontend import symbolic
 from tracejit.frontend.alternatives import way_out
-from tracejit.frontend.concrete import guard
-from tracejit.frontend.indexing import index, update
+from tracejit.frontend.concrete import concrete, guard
+from tracejit.frontend.indexing import add_at, index, update
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
+from tracejit.frontend.strides import copies, fits_any_layout, in_c_order
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
-from tracejit.frontend.views import Path, follow, is_basic, path_between, put
+from tracejit.frontend.views import VIEWS, Path, follow, is_basic, path_between, put
 from tracejit.ir.tape import Atom, Var, current
 from tracejit.ops.broadcasting import broadcast_to, convert, operands_text, shape_text
 
@@ -33,12 +34,22 @@ __all__ = ["TracedArray", "dispatch", "wrap"]
 class TracedArray:
     """A traced array or scalar; behaves as the ndarray (or NumPy scalar) that it stands for."""
 
-    __slots__ = ("_atom", "_base", "_path", "_seen", "_version", "__weakref__")
+    __slots__ = ("_atom", "_base", "_c_order", "_path", "_seen", "_version", "_writeable", "__weakref__")
     _tracejit_traced = True
     __array_priority__ = 1000.0
 
-    def __init__(self, atom: Atom, base: TracedArray | None = None, path: Path = ()) -> None:
+    def __init__(
+        self,
+        atom: Atom,
+        base: TracedArray | None = None,
+        path: Path = (),
+        *,
+        writeable: bool = True,
+        c_order: bool = False,
+    ) -> None:
         self._atom, self._base, self._path = atom, base, path
+        self._writeable: bool = writeable and (base is None or base._writeable)
+        self._c_order = c_order
         self._version = 0
         self._seen = base._current_version() if base is not None else 0
 
@@ -48,6 +59,7 @@ class TracedArray:
     def atom(self) -> Atom:
         """The value that this handle stands for now."""
         if self._base is not None and self._seen != self._base._current_version():
+            self._require_view()
             self._atom = follow(self._base.atom, self._path)
             self._seen = self._base._current_version()
         return self._atom
@@ -57,10 +69,13 @@ class TracedArray:
 
     def _rebind(self, atom: Atom) -> None:
         """Let this handle, its base and every view of it see ``atom`` as the new contents."""
+        if not self._writeable:
+            raise ValueError("assignment destination is read-only")
         if self._base is None:
             self._atom = atom
             self._version += 1
         else:
+            self._require_view()
             self._base._rebind(put(self._base.atom, self._path, atom))
             self._atom, self._seen = atom, self._base._current_version()
 
@@ -70,12 +85,39 @@ class TracedArray:
     def _view_by(self, function: Any, *args: Any, **kwargs: Any) -> TracedArray:
         return self._view_from(lambda: FUNCTIONS[function](self, *args, **kwargs))
 
-    def _view_from(self, compute: Callable[[], Atom]) -> TracedArray:
+    def _view_from(self, compute: Callable[[], Atom], how: str = "shape") -> TracedArray:
         """Return what ``compute`` makes of this array; a view of it if it only moved entries."""
-        base, start = self.atom, len(current().eqns)
-        result = compute()
-        path = path_between(base, result, current().eqns[start:])
-        return TracedArray(result) if path is None else TracedArray(result, self, path)
+        base = current().resolve(self.atom)
+        return self._as_view(base, compute(), how=how)
+
+    def _as_view(self, base: Atom, result: Atom, writeable: bool = True, how: str = "shape") -> TracedArray:
+        """Return ``result``, computed from ``base`` (the contents of this array), as a view if it is one."""
+        path = path_between(base, result, current().makers)
+        root, before = self._root()
+        if path is None or copies(root._atom.shape, (*before, *path), how):
+            return TracedArray(result)
+        return TracedArray(result, self, path, writeable=writeable)
+
+    def _root(self) -> tuple[TracedArray, Path]:
+        """Return the array that this is a view of in the end, and the path from there."""
+        root, path = self, self._path
+        while root._base is not None:
+            root = root._base
+            path = (*root._path, *path)
+        return root, path
+
+    def _require_view(self) -> None:
+        """Raise if NumPy may have made a copy where this handle is a view: a reshape of an array in unknown order."""
+        root, path = self._root()
+        if root._c_order or fits_any_layout(root._atom.shape, path):
+            return
+        builder = current()
+        if not in_c_order(root.atom, builder.makers, lambda var: concrete(var, builder)):
+            raise unsupported(
+                "A store into a reshaped array, or into an array that was reshaped before, if the memory layout "
+                "decides whether the two share memory,",
+                "Make a copy first (`y = x.copy()`, `v = x.reshape(...).copy()`), or store by indexing the array.",
+            )
 
     def _assign(self, value: Any) -> None:
         """``self[...] = value`` with NumPy's casting."""
@@ -85,7 +127,7 @@ class TracedArray:
 
     # --- attributes ---------------------------------------------------------------------------------------------------
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:
         return np.ndarray
 
@@ -139,7 +181,7 @@ class TracedArray:
 
     def ravel(self, order: str = "C") -> Any:
         """As ``ndarray.ravel``: a view."""
-        return self._view_by(np.ravel, order=order)
+        return self._view_from(lambda: FUNCTIONS[np.ravel](self, order=order), how="packed")
 
     def flatten(self, order: str = "C") -> Any:
         """As ``ndarray.flatten``: a copy."""
@@ -165,18 +207,21 @@ class TracedArray:
 
     @property
     def flat(self) -> Any:
-        return self.reshape(-1)
+        base = current().resolve(self.atom)
+        return self._as_view(base, FUNCTIONS[np.ravel](self), how="flat")
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
-        """As ``ndarray.astype``; always a copy."""
+        """As ``ndarray.astype``."""
         dtype = np.dtype(dtype)
+        if not copy and dtype == self.dtype:
+            return self
         if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
             raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule '{casting}'")
         return TracedArray(convert(self.atom, dtype=dtype))
 
     def copy(self, order: str = "C") -> Any:
         """As ``ndarray.copy``."""
-        return TracedArray(self.atom)
+        return TracedArray(self.atom, c_order=order == "C")
 
     def fill(self, value: Any) -> None:
         """As ``ndarray.fill``."""
@@ -196,6 +241,14 @@ class TracedArray:
     def __setitem__(self, key: Any, value: Any) -> None:
         refuse_truncation(operand(value), self.atom)
         self._rebind(update(self.atom, key, value))
+
+    def _scatter(self, ufunc: np.ufunc, key: Any, *values: Any) -> None:
+        """``ufunc.at(self, key, value)``."""
+        if ufunc not in (np.add, np.subtract) or len(values) != 1:
+            raise unsupported(f"`{ufunc.__name__}.at`", "`np.add.at` and `np.subtract.at` are; for others write a loop.")
+        value = TracedArray(operand(values[0]))
+        refuse_truncation(value.atom, self.atom)
+        self._rebind(add_at(self.atom, key, value if ufunc is np.add else -value))
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -281,7 +334,20 @@ def dispatch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if meaning is None:
         name = f"{getattr(function, '__module__', 'numpy')}.{getattr(function, '__name__', function)}"
         raise unsupported(f"`{name}`", way_out(function))
-    return wrap(meaning(*args, **kwargs))
+    if function not in VIEWS:
+        return wrap(meaning(*args, **kwargs))
+    sources = [a for a in args if type(a) is TracedArray]
+    bases = [current().resolve(a.atom) for a in sources]
+    options = {"writeable": VIEWS[function], "how": "packed" if function is np.ravel else "shape"}
+    return _views(meaning(*args, **kwargs), sources, bases, options)
+
+
+def _views(result: Any, sources: list[TracedArray], bases: list[Atom], options: dict[str, Any]) -> Any:
+    """Return handles for the atoms in ``result``; views of ``sources`` where they only move their entries."""
+    if not isinstance(result, Atom):
+        return type(result)(_views(r, sources, bases, options) for r in result)
+    handles = (s._as_view(b, result, **options) for s, b in zip(sources, bases, strict=True))
+    return next((h for h in handles if h._base is not None), TracedArray(result))
 
 
 def refuse_truncation(value: Atom, target: Atom) -> None:
@@ -382,4 +448,4 @@ for _name, _ufunc in _UNARY.items():
     setattr(TracedArray, f"__{_name}__", _unary(_ufunc))
 for _name in _METHODS:
     setattr(TracedArray, _name, _method(getattr(np, _name)))
-symbolic.WRAP = TracedArray
+symbolic.set_handle(TracedArray)
