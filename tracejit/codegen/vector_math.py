@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rocket_fft import lowlevel
+
 from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real, special
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
@@ -126,6 +128,7 @@ NAMESPACE: dict[str, Any] = {
     **_accumulators(),
     **parts.NAMES,
     **special.NAMES,
+    **{name: getattr(lowlevel, name) for name in ("c2c", "c2c_sym", "r2c", "c2r")},
     "distinct": memory.distinct,
     "fortran": fortran.fortran,
     "load": memory.load,
