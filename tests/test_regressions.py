@@ -25,3 +25,109 @@ def test_plain_arrays_that_change_during_the_trace() -> None:
     value, slope = tj.value_and_grad(f)(x)
     assert value == f(x)
     np.testing.assert_array_equal(slope, [4.0, 6.0, 2.0])
+
+
+def doubled_head(v: Array) -> None:
+    v[0] *= 2.0
+
+
+VIEWS = {
+    "whole": lambda y: y[...],
+    "reshape function": lambda y: np.reshape(y, -1),
+    "ravel": lambda y: np.ravel(y),
+    "flip": lambda y: np.flip(y, axis=0),
+    "rot90": lambda y: np.rot90(y),
+    "split": lambda y: np.split(y, 2, axis=1)[1],
+    "moveaxis": lambda y: np.moveaxis(y, 0, -1),
+    "swapaxes": lambda y: np.swapaxes(y, 0, 1),
+    "atleast_3d": lambda y: np.atleast_3d(y),
+    "squeeze": lambda y: np.squeeze(y[None]),
+    "view": lambda y: y.view(),
+    "astype without copy": lambda y: y.astype(float, copy=False),
+    "einsum": lambda y: np.einsum("ii->i", y[:, :4]),
+    "reshape of contiguous rows": lambda y: y[1:3].reshape(-1),
+    "reshape of a column": lambda y: y[:, 0].reshape(2, 2),
+    "reshape of a part of each row": lambda y: y[:, 1:].reshape(-1),
+    "reshape of a transpose": lambda y: y.T.reshape(-1),
+    "ravel of a reversed row": lambda y: y[0, ::-1].ravel(),
+    "flat of a transpose": lambda y: y.T.flat,
+}
+
+
+@pytest.mark.parametrize("columns", [4, 12])
+@pytest.mark.parametrize("name", VIEWS)
+def test_stores_through_what_numpy_makes_a_view(name: str, columns: int) -> None:
+    def f(x: Array) -> Any:
+        y = x * 1.0
+        before = VIEWS[name](y)
+        doubled_head(VIEWS[name](y))
+        y[-1] += 1.0
+        return np.sum(y**2) + np.sum(np.asarray(before)[:1]) if name != "flat of a transpose" else np.sum(y**2)
+
+    x = np.arange(4.0 * columns).reshape(4, columns) + 1
+    with tj.interpret():
+        value, slope = tj.value_and_grad(f)(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-13)
+    numeric = (f(x + 1e-3 * np.eye(4 * columns)[5].reshape(x.shape)) - f(x)) / 1e-3
+    np.testing.assert_allclose(slope[np.unravel_index(5, x.shape)], numeric, rtol=1e-3)
+
+
+def test_views_that_cannot_be_written_are_read_anew() -> None:
+    def f(x: Array) -> Any:
+        y = x * 1.0
+        diagonal, spread = np.diagonal(y), np.broadcast_to(y[0], (2, 3))
+        y[0, 0] = 7.0
+        return np.sum(diagonal) * np.sum(spread)
+
+    x = np.arange(9.0).reshape(3, 3)
+    assert tj.jit(f)(x) == f(x)
+
+    def store(x: Array) -> Any:
+        np.broadcast_to(x, (2, 3))[...] = 1.0
+        return x
+
+    with pytest.raises(ValueError, match="read-only"):
+        tj.jit(store)(np.zeros(3))
+
+
+def test_a_store_that_the_layout_decides_is_refused() -> None:
+    def f(x: Array) -> Any:
+        y = x + 1.0
+        doubled_head(y.reshape(-1))
+        return np.sum(y)
+
+    with pytest.raises(tj.errors.UnsupportedError, match="memory layout"):
+        tj.grad(f)(np.asfortranarray(np.ones((3, 4))))
+
+    def copied(x: Array) -> Any:
+        y = (x + 1.0).copy()
+        doubled_head(y.reshape(-1))
+        return np.sum(y)
+
+    x = np.asfortranarray(np.ones((3, 4)))
+    assert tj.jit(copied)(x) == copied(x)
+
+
+def test_out_returns_the_array_itself() -> None:
+    def f(x: Array) -> Any:
+        out = np.zeros_like(x)
+        result = np.multiply(x, x, out=out, where=x > 0)
+        result[0] += 1.0
+        return np.sum(out * result)
+
+    x = np.array([[1.0, -2.0], [3.0, 4.0]])
+    assert tj.jit(f)(x) == f(x)
+
+
+def test_add_at_and_subtract_at() -> None:
+    def f(x: Array) -> Any:
+        y = x * 1.0
+        np.add.at(y, [0, 1, 0], x[:3])
+        np.subtract.at(y, ([2, 2],), 0.5)
+        return np.sum(y**2)
+
+    x = np.arange(4.0)
+    value, slope = tj.value_and_grad(f)(x)
+    assert value == f(x)
+    y = np.array([0.0 + 0 + 2, 1 + 1, 2 - 1, 3])
+    np.testing.assert_allclose(slope, 2 * y + 2 * np.array([y[0], y[1], y[0], 0]))

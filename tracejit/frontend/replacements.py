@@ -18,7 +18,8 @@ import numpy as np
 from tracejit.frontend.by_name import FUNCTIONS_BY_NAME
 from tracejit.frontend.numpy_api import CREATORS
 from tracejit.frontend.registry import contains_traced, is_traced, unsupported
-from tracejit.frontend.tracer import TracedArray, wrap
+from tracejit.frontend.tracer import TracedArray, dispatch, wrap
+from tracejit.frontend.views import VIEWS
 from tracejit.ir.tape import Atom
 
 __all__ = ["replacements"]
@@ -42,6 +43,8 @@ class _ShadowModule(ModuleType):
 def _creator(original: Any, meaning: Any) -> Any:
     @functools.wraps(original, updated=())
     def create(*args: Any, **kwargs: Any) -> Any:
+        if original in VIEWS and args and is_traced(args[0]):
+            return dispatch(original, args, kwargs)
         result = meaning(*args, **kwargs)
         return wrap(result) if isinstance(result, Atom | tuple | list) else result
 

@@ -7,26 +7,26 @@ after its base has changed.
 
 from __future__ import annotations
 
-import dis
 import operator
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreError, TracejitError
+from tracejit.errors import BroadcastError
 from tracejit.frontend import symbolic
 from tracejit.frontend.alternatives import way_out
 from tracejit.frontend.concrete import concrete, guard
 from tracejit.frontend.indexing import add_at, index, update
+from tracejit.frontend.operators import BINARY, COMPARISONS, METHODS, UNARY
+from tracejit.frontend.refusals import needs_value, refuse_truncation, stored, unknown_layout
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.strides import copies, fits_any_layout, in_c_order
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
 from tracejit.frontend.views import VIEWS, Path, follow, is_basic, path_between, put
-from tracejit.ir.tape import Atom, Var, current
-from tracejit.ops.broadcasting import broadcast_to, convert, operands_text, shape_text
+from tracejit.ir.tape import Atom, current
+from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
 
 __all__ = ["TracedArray", "dispatch", "wrap"]
 
@@ -34,7 +34,7 @@ __all__ = ["TracedArray", "dispatch", "wrap"]
 class TracedArray:
     """A traced array or scalar; behaves as the ndarray (or NumPy scalar) that it stands for."""
 
-    __slots__ = ("_atom", "_base", "_c_order", "_path", "_seen", "_version", "_writeable", "__weakref__")
+    __slots__ = ("__weakref__", "_atom", "_base", "_c_order", "_path", "_seen", "_version", "_writeable")
     _tracejit_traced = True
     __array_priority__ = 1000.0
 
@@ -113,11 +113,7 @@ class TracedArray:
             return
         builder = current()
         if not in_c_order(root.atom, builder.makers, lambda var: concrete(var, builder)):
-            raise unsupported(
-                "A store into a reshaped array, or into an array that was reshaped before, if the memory layout "
-                "decides whether the two share memory,",
-                "Make a copy first (`y = x.copy()`, `v = x.reshape(...).copy()`), or store by indexing the array.",
-            )
+            raise unknown_layout()
 
     def _assign(self, value: Any) -> None:
         """``self[...] = value`` with NumPy's casting."""
@@ -248,7 +244,7 @@ class TracedArray:
             raise unsupported(f"`{ufunc.__name__}.at`", "`np.add.at` and `np.subtract.at` are; for others write a loop.")
         value = TracedArray(operand(values[0]))
         refuse_truncation(value.atom, self.atom)
-        self._rebind(add_at(self.atom, key, value if ufunc is np.add else -value))
+        self._rebind(add_at(self.atom, key, value if ufunc is np.add else wrap(UFUNCS[np.negative](value.atom))))
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -276,25 +272,25 @@ class TracedArray:
         return int(guard(self.atom))
 
     def _scalar(self) -> Atom:
-        return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom  # type: ignore[no-any-return]
+        return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        raise _needs_value(
+        raise needs_value(
             "np.asarray()", "Use NumPy functions on it directly, or store it in an array made in the function."
         )
 
     def __float__(self) -> float:
-        raise _stored() or _needs_value(
+        raise stored() or needs_value(
             "float()", "Leave the call out: NumPy scalars work as they are; for `math.f` use `np.f`."
         )
 
     def __int__(self) -> int:
-        raise _stored() or _needs_value(
+        raise stored() or needs_value(
             "int()", "Use `x.astype(int)` or `np.floor(x)`; an integer can be an index as it is."
         )
 
     def __complex__(self) -> complex:
-        raise _stored() or _needs_value("complex()", "Use `x + 0j` or `x.astype(complex)`.")
+        raise stored() or needs_value("complex()", "Use `x + 0j` or `x.astype(complex)`.")
 
     def item(self, *args: Any) -> Any:
         """Return one entry, still traced."""
@@ -350,35 +346,6 @@ def _views(result: Any, sources: list[TracedArray], bases: list[Atom], options: 
     return next((h for h in handles if h._base is not None), TracedArray(result))
 
 
-def refuse_truncation(value: Atom, target: Atom) -> None:
-    """Raise if writing ``value`` into ``target`` would cut a traced fraction off."""
-    if isinstance(value, Var) and value.aval.inexact and target.dtype.kind in "iub":
-        raise IntegerStoreError(
-            f"A traced {value.dtype} value is written into an array of integer dtype {target.dtype}.",
-            where=current().source(),
-            detail=f"array: {operands_text([target])}; value: {operands_text([value])}",
-            hint="NumPy would cut the fraction and the gradient would vanish; make the array with dtype=float.",
-        )
-
-
-def _needs_value(what: str, hint: str) -> TracejitError:
-    return ConcretizationError(
-        f"`{what}` needs a plain value, but the value is traced.", where=current().source(), hint=hint
-    )
-
-
-def _stored() -> TracejitError | None:
-    """Return the error for a store into an entry of a plain ndarray, if NumPy asks for a number because of one."""
-    frame = sys._getframe(2)
-    if frame.f_code.co_code[frame.f_lasti] != dis.opmap["STORE_SUBSCR"]:
-        return None
-    return ConcretizationError(
-        "A traced value is written into a plain ndarray.",
-        where=current().source(),
-        hint="Make the array from traced ones, for example with `np.zeros_like(x)` or `np.stack`, or pass it in.",
-    )
-
-
 def _method(function: Any) -> Callable[..., Any]:
     def method(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
         return dispatch(function, (self, *args), kwargs)
@@ -424,28 +391,14 @@ def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
     return method
 
 
-_BINARY = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
-    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
-}  # fmt: skip
-_COMPARISONS = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
-_UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-_METHODS = (
-    "all any argmax argmin argsort clip conj cumprod cumsum diagonal dot max mean min nonzero prod repeat round "
-    "searchsorted std sum take trace var"
-).split()
-
-for _name, _ufunc in _BINARY.items():
+for _name, _ufunc in BINARY.items():
     setattr(TracedArray, f"__{_name}__", _binary(_ufunc, False))
     setattr(TracedArray, f"__r{_name}__", _binary(_ufunc, True))
     setattr(TracedArray, f"__i{_name}__", _in_place(_ufunc))
-for _name, _ufunc in _COMPARISONS.items():
+for _name, _ufunc in COMPARISONS.items():
     setattr(TracedArray, f"__{_name}__", _binary(_ufunc, False))
-for _name, _ufunc in _UNARY.items():
+for _name, _ufunc in UNARY.items():
     setattr(TracedArray, f"__{_name}__", _unary(_ufunc))
-for _name in _METHODS:
+for _name in METHODS:
     setattr(TracedArray, _name, _method(getattr(np, _name)))
 symbolic.set_handle(TracedArray)
