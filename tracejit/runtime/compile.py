@@ -6,6 +6,7 @@ only traces never pays.
 
 from __future__ import annotations
 
+import dis
 import importlib
 import math
 import os
@@ -142,7 +143,8 @@ def compile_plain(function: Callable[..., Any]) -> Callable[..., Any]:
 def _with_helpers(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``function`` with its global functions replaced by compiled ones."""
     code, outer = function.__code__, function.__globals__
-    called = [name for name in code.co_names if isinstance(outer.get(name), FunctionType)]
+    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    called = [name for name in names if isinstance(outer.get(name), FunctionType)]
     if not called:
         return function
     intrinsics = _namespace()
