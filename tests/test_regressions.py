@@ -108,6 +108,23 @@ def test_a_store_that_the_layout_decides_is_refused() -> None:
     assert tj.jit(copied)(x) == copied(x)
 
 
+def test_fortran_order_reads_through_to_fortran_arrays() -> None:
+    def f(x: Array) -> Any:
+        doubled_head(x.ravel("F"))
+        return np.sum(x)
+
+    x = np.ones((3, 4))
+    assert tj.jit(f)(x) == 12.0  # a copy was doubled
+    with pytest.raises(tj.errors.UnsupportedError, match="memory layout"):
+        tj.jit(f)(np.asfortranarray(x))
+
+    def strided(x: Array) -> Any:
+        doubled_head(x.reshape(-1))
+        return np.sum(x)
+
+    assert tj.jit(strided)(np.ones(8)[::2]) == 5.0
+
+
 def test_out_returns_the_array_itself() -> None:
     def f(x: Array) -> Any:
         out = np.zeros_like(x)

@@ -34,17 +34,21 @@ def copies(shape: Shape, path: Sequence[tuple[Op, dict[str, Any]]], how: str = "
     ``how`` is what the last step does: ``"packed"`` copies unless the entries follow one another in memory
     (``ravel``), ``"flat"`` never copies (``ndarray.flat``).
     """
-    if how == "flat":
-        return False
-    axes = _walk(contiguous(shape), path)
-    return axes is None or (how == "packed" and not all(stride == 1 for n, stride in axes if n not in (0, 1)))
+    return how != "flat" and not _fits(contiguous(shape), path, how)
 
 
-def fits_any_layout(shape: Shape, path: Sequence[tuple[Op, dict[str, Any]]]) -> bool:
+def fits_any_layout(shape: Shape, path: Sequence[tuple[Op, dict[str, Any]]], how: str = "shape") -> bool:
     """Return whether ``path`` is a view whatever the strides of its base are."""
+    if how == "flat" or (how == "shape" and all(op is not reshape for op, _ in path)):
+        return True
     # Symbols of their own, so that no stride is found to fit another one.
     unknown: Steps = [(n, dims.poly(dims.Symbol(f"stride{a}", 1))) for a, n in enumerate(shape)]
-    return _walk(unknown, path) is not None
+    return _fits(unknown, path, how)
+
+
+def _fits(axes: Steps, path: Sequence[tuple[Op, dict[str, Any]]], how: str) -> bool:
+    found = _walk(axes, path)
+    return found is not None and (how != "packed" or all(stride == 1 for n, stride in found if n not in (0, 1)))
 
 
 def _walk(axes: Steps, path: Sequence[tuple[Op, dict[str, Any]]]) -> Steps | None:

@@ -17,7 +17,7 @@ from tracejit.errors import BroadcastError
 from tracejit.frontend import symbolic
 from tracejit.frontend.alternatives import way_out
 from tracejit.frontend.concrete import concrete, guard
-from tracejit.frontend.indexing import add_at, index, update
+from tracejit.frontend.indexing import index, update
 from tracejit.frontend.operators import BINARY, COMPARISONS, METHODS, UNARY
 from tracejit.frontend.refusals import needs_value, refuse_truncation, stored, unknown_layout
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
@@ -34,7 +34,9 @@ __all__ = ["TracedArray", "dispatch", "wrap"]
 class TracedArray:
     """A traced array or scalar; behaves as the ndarray (or NumPy scalar) that it stands for."""
 
-    __slots__ = ("__weakref__", "_atom", "_base", "_c_order", "_path", "_seen", "_version", "_writeable")
+    __slots__ = (
+        "__weakref__", "_atom", "_base", "_c_order", "_first", "_how", "_path", "_seen", "_version", "_writeable",
+    )  # fmt: skip
     _tracejit_traced = True
     __array_priority__ = 1000.0
 
@@ -45,11 +47,12 @@ class TracedArray:
         path: Path = (),
         *,
         writeable: bool = True,
-        c_order: bool = False,
+        how: str = "shape",
+        c_order: bool | None = None,
     ) -> None:
         self._atom, self._base, self._path = atom, base, path
         self._writeable: bool = writeable and (base is None or base._writeable)
-        self._c_order = c_order
+        self._first, self._how, self._c_order = atom, how, c_order
         self._version = 0
         self._seen = base._current_version() if base is not None else 0
 
@@ -59,7 +62,8 @@ class TracedArray:
     def atom(self) -> Atom:
         """The value that this handle stands for now."""
         if self._base is not None and self._seen != self._base._current_version():
-            self._require_view()
+            self._settle()
+        if self._base is not None and self._seen != self._base._current_version():
             self._atom = follow(self._base.atom, self._path)
             self._seen = self._base._current_version()
         return self._atom
@@ -71,11 +75,11 @@ class TracedArray:
         """Let this handle, its base and every view of it see ``atom`` as the new contents."""
         if not self._writeable:
             raise ValueError("assignment destination is read-only")
+        self._settle()
         if self._base is None:
             self._atom = atom
             self._version += 1
         else:
-            self._require_view()
             self._base._rebind(put(self._base.atom, self._path, atom))
             self._atom, self._seen = atom, self._base._current_version()
 
@@ -93,10 +97,9 @@ class TracedArray:
     def _as_view(self, base: Atom, result: Atom, writeable: bool = True, how: str = "shape") -> TracedArray:
         """Return ``result``, computed from ``base`` (the contents of this array), as a view if it is one."""
         path = path_between(base, result, current().makers)
-        root, before = self._root()
-        if path is None or copies(root._atom.shape, (*before, *path), how):
+        if path is None:
             return TracedArray(result)
-        return TracedArray(result, self, path, writeable=writeable)
+        return TracedArray(result, self, path, writeable=writeable, how=how)
 
     def _root(self) -> tuple[TracedArray, Path]:
         """Return the array that this is a view of in the end, and the path from there."""
@@ -106,14 +109,21 @@ class TracedArray:
             path = (*root._path, *path)
         return root, path
 
-    def _require_view(self) -> None:
-        """Raise if NumPy may have made a copy where this handle is a view: a reshape of an array in unknown order."""
-        root, path = self._root()
-        if root._c_order or fits_any_layout(root._atom.shape, path):
+    def _settle(self) -> None:
+        """Decide whether this is a view or a copy, where NumPy looks at strides: before either side changes."""
+        if self._base is None:
             return
-        builder = current()
-        if not in_c_order(root.atom, builder.makers, lambda var: concrete(var, builder)):
+        self._base._settle()
+        root, path = self._root()
+        if fits_any_layout(root._first.shape, path, self._how):
+            return
+        if root._c_order is None:
+            builder = current()
+            root._c_order = in_c_order(root._first, builder.makers, lambda var: concrete(var, builder))
+        if not root._c_order:
             raise unknown_layout()
+        if copies(root._first.shape, path, self._how):
+            self._base, self._path = None, ()
 
     def _assign(self, value: Any) -> None:
         """``self[...] = value`` with NumPy's casting."""
@@ -217,7 +227,7 @@ class TracedArray:
 
     def copy(self, order: str = "C") -> Any:
         """As ``ndarray.copy``."""
-        return TracedArray(self.atom, c_order=order == "C")
+        return TracedArray(self.atom, c_order=True if order == "C" else None)
 
     def fill(self, value: Any) -> None:
         """As ``ndarray.fill``."""
@@ -237,14 +247,6 @@ class TracedArray:
     def __setitem__(self, key: Any, value: Any) -> None:
         refuse_truncation(operand(value), self.atom)
         self._rebind(update(self.atom, key, value))
-
-    def _scatter(self, ufunc: np.ufunc, key: Any, *values: Any) -> None:
-        """``ufunc.at(self, key, value)``."""
-        if ufunc not in (np.add, np.subtract) or len(values) != 1:
-            raise unsupported(f"`{ufunc.__name__}.at`", "`np.add.at` and `np.subtract.at` are; for others write a loop.")
-        value = TracedArray(operand(values[0]))
-        refuse_truncation(value.atom, self.atom)
-        self._rebind(add_at(self.atom, key, value if ufunc is np.add else wrap(UFUNCS[np.negative](value.atom))))
 
     def __len__(self) -> int:
         if not self.ndim:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.by_name import ufunc_meaning
+from tracejit.frontend.indexing import add_at
+from tracejit.frontend.refusals import refuse_truncation
 from tracejit.frontend.registry import FUNCTIONS, is_traced, operand, unsupported
 from tracejit.ir.tape import Atom
 from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert
@@ -103,7 +105,11 @@ def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def _at(ufunc: np.ufunc, target: Any, key: Any, *values: Any) -> None:
     if not is_traced(target):
         raise unsupported(f"`{ufunc.__name__}.at` on a plain ndarray", "Make the array inside the traced function.")
-    target._scatter(ufunc, key, *values)
+    if ufunc not in (np.add, np.subtract) or len(values) != 1:
+        raise unsupported(f"`{ufunc.__name__}.at`", "`np.add.at` and `np.subtract.at` are; else write a loop.")
+    value = operand(values[0])
+    refuse_truncation(value, target.atom)
+    target._rebind(add_at(target.atom, key, value if ufunc is np.add else UFUNCS[np.negative](value)))
 
 
 def _refuse(ufunc: np.ufunc, method: str) -> Any:
