@@ -11,9 +11,8 @@ from tracejit.frontend.indexing import add_at
 from tracejit.frontend.refusals import refuse_truncation
 from tracejit.frontend.registry import FUNCTIONS, is_traced, operand, unsupported
 from tracejit.ir.tape import Atom
-from tracejit.ops.arithmetic import negative
 from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert
-from tracejit.ops.elementwise import select
+from tracejit.ops.elementwise import neg, select
 
 __all__ = ["call_ufunc"]
 
@@ -110,7 +109,7 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, *values: Any) -> None:
         raise unsupported(f"`{ufunc.__name__}.at`", "`np.add.at` and `np.subtract.at` are; else write a loop.")
     value = operand(values[0])
     refuse_truncation(value, target.atom)
-    target._rebind(add_at(target.atom, key, value if ufunc is np.add else negative(value)))
+    target._rebind(add_at(target.atom, key, value if ufunc is np.add else neg(value)))
 
 
 def _refuse(ufunc: np.ufunc, method: str) -> Any:
