@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ir.dims import Poly
 from tracejit.ir.interpret import run_equation
 from tracejit.ir.tape import Atom, Builder, Eqn, Lit, ValueGuard, Var, current
 
-__all__ = ["Values", "concrete", "guard"]
+__all__ = ["Values", "concrete", "guard", "pin_sizes"]
 
 _VALUES: weakref.WeakKeyDictionary[Builder, Values] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -108,3 +109,20 @@ def guard(atom: Atom) -> Any:
     if not isinstance(resolved, Lit):
         builder.guards.append(ValueGuard(resolved, scalar, builder.source()))
     return scalar
+
+
+def pin_sizes(atom: Atom) -> None:
+    """Tie the trace to the sizes that ``atom`` is computed from, if it is computed from nothing else."""
+    builder = current()
+    makers = {var: eqn for eqn in builder.eqns for var in eqn.results}
+    sizes, waiting = [], [builder.resolve(atom)]
+    while waiting:
+        needed = waiting.pop()
+        if isinstance(needed, Lit):
+            continue
+        if needed not in makers:
+            return
+        sizes += [v for v in makers[needed].params.values() if isinstance(v, Poly)]
+        waiting += makers[needed].operands
+    for size in sizes:
+        builder.pin(size)
