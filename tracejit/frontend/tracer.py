@@ -282,17 +282,21 @@ class TracedArray:
         )
 
     def __float__(self) -> float:
-        raise stored() or needs_value(
-            "float()", "Leave the call out: NumPy scalars work as they are; for `math.f` use `np.f`."
-        )
+        hint = "Leave the call out: NumPy scalars work as they are; for `math.f` use `np.f`."
+        return float(self._integer(stored(), "float()", hint))
 
     def __int__(self) -> int:
-        raise stored() or needs_value(
-            "int()", "Use `x.astype(int)` or `np.floor(x)`; an integer can be an index as it is."
-        )
+        hint = "Use `x.astype(int)` or `np.floor(x)`; an integer can be an index as it is."
+        return self._integer(stored(), "int()", hint)
 
     def __complex__(self) -> complex:
-        raise stored() or needs_value("complex()", "Use `x + 0j` or `x.astype(complex)`.")
+        return complex(self._integer(stored(), "complex()", "Use `x + 0j` or `x.astype(complex)`."))
+
+    def _integer(self, error: Exception | None, what: str, hint: str) -> int:
+        """Return the value of one integer, which carries no derivative, and tie the trace to it; else raise."""
+        if error is None and self.dtype.kind in "iub" and not self.ndim:
+            return int(guard(self.atom))
+        raise error or needs_value(what, hint)
 
     def item(self, *args: Any) -> Any:
         """Return one entry, still traced."""
