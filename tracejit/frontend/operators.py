@@ -16,7 +16,7 @@ COMPARISONS: dict[str, np.ufunc] = {
 }  # fmt: skip
 UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 METHODS = [
-    "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "cumprod", "cumsum", "diagonal",
+    "all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "diagonal",
     "dot", "max", "mean", "min", "nonzero", "prod", "repeat", "round", "searchsorted", "std", "sum",
     "take", "trace", "var",
 ]  # fmt: skip

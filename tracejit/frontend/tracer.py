@@ -24,8 +24,9 @@ from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.strides import copies, fits_any_layout, in_c_order
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
-from tracejit.frontend.views import VIEWS, Path, follow, is_basic, path_between, put
+from tracejit.frontend.views import VIEWS, Path, follow, has_ellipsis, is_basic, path_between, put, with_part
 from tracejit.ir.tape import Atom, current
+from tracejit.ops import complex_parts
 from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
 
 __all__ = ["TracedArray", "dispatch", "wrap"]
@@ -97,9 +98,13 @@ class TracedArray:
     def _as_view(self, base: Atom, result: Atom, writeable: bool = True, how: str = "shape") -> TracedArray:
         """Return ``result``, computed from ``base`` (the contents of this array), as a view if it is one."""
         path = path_between(base, result, current().makers)
-        if path is None:
+        if path is None or self._is_scalar():
             return TracedArray(result)
         return TracedArray(result, self, path, writeable=writeable, how=how)
+
+    def _is_scalar(self) -> bool:
+        """Return whether this is a NumPy scalar: no axes, and no view of an array."""
+        return self._base is None and not self.atom.shape
 
     def _root(self) -> tuple[TracedArray, Path]:
         """Return the array that this is a view of in the end, and the path from there."""
@@ -207,9 +212,17 @@ class TracedArray:
     def real(self) -> Any:
         return dispatch(np.real, (self,), {})
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._rebind(with_part(self.atom, complex_parts.real, operand(value)))
+
     @property
     def imag(self) -> Any:
         return dispatch(np.imag, (self,), {})
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._rebind(with_part(self.atom, complex_parts.imag, operand(value)))
 
     @property
     def flat(self) -> Any:
@@ -240,8 +253,10 @@ class TracedArray:
     # --- indexing and iteration ---------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        if is_basic(key):
-            return self._view_from(lambda: index(self.atom, key))
+        if is_basic(key) and self.ndim:
+            view = self._view_from(lambda: index(self.atom, key))
+            scalar = not view.ndim and not has_ellipsis(key)
+            return TracedArray(view.atom) if scalar else view
         return TracedArray(index(self.atom, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -382,7 +397,7 @@ def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
 
     def method(self: TracedArray, other: Any) -> Any:
         result = TracedArray(UFUNCS[ufunc](self.atom, operand(other)))
-        if not self.ndim:
+        if self._is_scalar():
             return result
         if len(result.atom.shape) > self.ndim:
             raise BroadcastError(
@@ -405,6 +420,7 @@ for _name, _ufunc in COMPARISONS.items():
     setattr(TracedArray, f"__{_name}__", _binary(_ufunc, False))
 for _name, _ufunc in UNARY.items():
     setattr(TracedArray, f"__{_name}__", _unary(_ufunc))
+TracedArray.conj = TracedArray.conjugate = _unary(np.conjugate)  # type: ignore[attr-defined]
 for _name in METHODS:
     setattr(TracedArray, _name, _method(getattr(np, _name)))
 symbolic.set_handle(TracedArray)

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.registry import unsupported
+from tracejit.ir.aval import real_dtype
 from tracejit.ir.tape import Atom, Eqn
 from tracejit.ops.base import Op
-from tracejit.ops.broadcasting import broadcast, expand_dims, full, squeeze
-from tracejit.ops.complex_parts import imag, real
+from tracejit.ops.broadcasting import broadcast, broadcast_to, convert, expand_dims, full, squeeze
+from tracejit.ops.complex_parts import from_parts, imag, real
 from tracejit.ops.elementwise import select
 from tracejit.ops.joining import slice_update
 from tracejit.ops.linear import diagonal, reshape, slice_, transpose
 from tracejit.ops.logic import not_equal
 
-__all__ = ["VIEWS", "Path", "follow", "is_basic", "path_between", "put"]
+__all__ = ["VIEWS", "Path", "follow", "has_ellipsis", "is_basic", "path_between", "put", "with_part"]
 
 Path = tuple[tuple[Op, dict[str, Any]], ...]
 
@@ -42,15 +42,17 @@ def is_basic(key: Any) -> bool:
     return basic and not (isinstance(key, tuple) and all(_is_int(p) for p in parts))
 
 
+def has_ellipsis(key: Any) -> bool:
+    """Return whether ``key`` gives an array, if only one without axes, where it would else give a scalar."""
+    return any(part is Ellipsis for part in (key if isinstance(key, tuple) else (key,)))
+
+
 def _is_int(part: Any) -> bool:
     return isinstance(part, int | np.integer) and not isinstance(part, bool)
 
 
 def path_between(base: Atom, result: Atom, makers: Mapping[Atom, Eqn]) -> Path | None:
-    """Return the ops that lead from ``base`` to ``result`` if all of them only move entries, else None.
-
-    A scalar result is None too: NumPy gives a scalar there, not a view.
-    """
+    """Return the ops that lead from ``base`` to ``result`` if all of them only move entries, else None."""
     path: list[tuple[Op, dict[str, Any]]] = []
     at = result
     while at is not base:
@@ -60,7 +62,7 @@ def path_between(base: Atom, result: Atom, makers: Mapping[Atom, Eqn]) -> Path |
         path.append((eqn.op, dict(eqn.params)))
         (at,) = eqn.operands
     path.reverse()
-    return tuple(path) if result.shape else None
+    return tuple(path)
 
 
 def follow(base: Atom, path: Path) -> Atom:
@@ -81,11 +83,21 @@ def put(base: Atom, path: Path, value: Atom) -> Atom:
     return value
 
 
+def with_part(z: Atom, part: Op, value: Atom) -> Atom:
+    """Return ``z`` with its real or imaginary part replaced."""
+    value = broadcast_to(convert(value, dtype=real_dtype(z.dtype)), z.shape)
+    if z.dtype.kind != "c":
+        if part is imag:
+            raise TypeError("array does not have imaginary part to set")
+        return value
+    return from_parts(value, imag(z)) if part is real else from_parts(real(z), value)
+
+
 def _put_one(op: Any, params: dict[str, Any], stage: Atom, value: Atom) -> Atom:
     if op is slice_:
         return slice_update(stage, value, start=params["start"], step=params["step"])
     if op in (real, imag):
-        raise unsupported(f"A store into `.{op.name}`", "Write `z[...] = new_real + 1j * new_imag`.")
+        return with_part(stage, op, value)
     moved: Atom = op.transpose(value, stage.aval, **params)
     if op is diagonal:
         ones = full(1, value.shape, np.dtype(np.int8))

@@ -8,13 +8,14 @@ spectrum of which that half is given.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir.aval import Aval, real_dtype
-from tracejit.ir.dims import Dim, prod
+from tracejit.ir.dims import Dim, hint, prod
 from tracejit.ir.tape import Atom
 from tracejit.ops.base import Opaque
 from tracejit.ops.complex_parts import conjugate, real
@@ -82,10 +83,14 @@ def _from_half_kernel(x, y, outer, n, inner):  # type: ignore[no-untyped-def]
 class Transform(Opaque):
     """A linear map along ``axis``."""
 
+    @abstractmethod
+    def infer(self, x: Aval, **params: Any) -> Aval:
+        """Return the aval of the result."""
+
     def impl(self, x: Any, **params: Any) -> Any:
         aval = Aval(x.shape, x.dtype)
         result, (kernel, parameters) = self.infer(aval, **params), self.kernel(aval, **params)
-        y = np.empty(result.shape, result.dtype)
+        y = np.empty([hint(d) for d in result.shape], result.dtype)
         kernel(x, y, *parameters)
         return y
 

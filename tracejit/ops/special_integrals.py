@@ -13,8 +13,9 @@ from tracejit.ops.elementwise import add, mul, neg, select
 from tracejit.ops.extrema import clip, maximum
 from tracejit.ops.logic import equal, less, less_equal
 from tracejit.ops.power import power
+from tracejit.ops.sinc import sinc
 from tracejit.ops.special import OPEN, POSITIVE, REAL_LINE, Special, erf, horner
-from tracejit.ops.transcendental import cos, cosh, exp, log, log1p, sin, sinc, sinh
+from tracejit.ops.transcendental import cos, cosh, exp, log, log1p, sin, sinh
 
 __all__ = ["JACOBI"]
 
