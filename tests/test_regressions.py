@@ -148,3 +148,61 @@ def test_add_at_and_subtract_at() -> None:
     assert value == f(x)
     y = np.array([0.0 + 0 + 2, 1 + 1, 2 - 1, 3])
     np.testing.assert_allclose(slope, 2 * y + 2 * np.array([y[0], y[1], y[0], 0]))
+
+
+def test_a_pullback_stays_at_its_point() -> None:
+    x = np.array([1.0, 2.0])
+    _, pull = tj.vjp(lambda x: x**2, x)
+    x[:] = 100.0
+    np.testing.assert_array_equal(pull(np.ones(2))[0], [2.0, 4.0])
+
+    def f(x: Array) -> Any:
+        y = x * 1.0
+        _, pull = tj.vjp(lambda y: y**3, y)
+        y[0] = 7.0
+        return np.sum(pull(np.ones(2))[0])
+
+    np.testing.assert_array_equal(tj.grad(f)(np.array([1.0, 2.0])), [6.0, 12.0])
+
+
+MASKED = np.ma.array([1.0, 2.0], mask=[True, False])
+
+
+def test_arrays_that_compute_in_another_way_are_refused() -> None:
+    with pytest.raises(tj.errors.NonNumericError, match="MaskedArray computes in another way"):
+        tj.grad(np.sum)(MASKED)
+    with pytest.raises(tj.errors.NonNumericError, match="MaskedArray computes in another way"):
+        tj.grad(lambda x: np.sum(x * MASKED))(np.ones(2))
+
+
+def test_overlap_of_arguments_is_decided_in_bounded_time() -> None:
+    memory = np.zeros(2_000_000)
+
+    def spread(start: int, strides: tuple[int, ...]) -> Array:
+        steps = tuple(8 * s for s in strides)
+        return np.lib.stride_tricks.as_strided(memory[start:], (11, 12, 13, 14, 15), steps)
+
+    def f(a: Array, b: Array) -> Any:
+        a[0] = 1.0
+        return np.sum(b[0, 0, 0])
+
+    first, second = spread(0, (1009, 2003, 3001, 4001, 9001)), spread(1, (1511, 2503, 3511, 4507, 8009))
+    with pytest.raises(tj.errors.UnsupportedError, match="shares memory"):
+        tj.jit(f)(first, second)
+
+
+def test_views_without_axes_and_scalars() -> None:
+    def f(x: Array) -> Any:
+        y = x * 1.0
+        one, other, number = y[0, ...], y[1:2].squeeze(), y[2]
+        one *= 3.0
+        other[...] = 5.0 * x[0]
+        number *= 7.0
+        grown = number[None]
+        grown += 1.0
+        return np.sum(y) + number
+
+    x = np.array([1.0, 2.0, 3.0])
+    value, slope = tj.value_and_grad(f)(x)
+    assert value == f(x) == 32.0
+    np.testing.assert_array_equal(slope, [8.0, 0.0, 8.0])

@@ -24,6 +24,7 @@ from tracejit.frontend.reads import Origin, Reads
 from tracejit.frontend.registry import is_traced, operand
 from tracejit.frontend.replacements import replacements
 from tracejit.frontend.tracer import TracedArray
+from tracejit.frontend.values import require_plain
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
 from tracejit.ir.dims import Dim, Symbol, Unify
@@ -302,10 +303,12 @@ def is_numeric(value: Any) -> bool:
     Raises
     ------
     NonNumericError
-        For object arrays, which might hold numbers.
+        For object arrays, which might hold numbers, and for arrays with masks or units.
     """
     if is_traced(value):
         return True
+    if isinstance(value, np.ndarray):
+        require_plain(value)
     if isinstance(value, bool | int | float | complex | np.generic | np.ndarray):
         dtype = np.asarray(value).dtype
         if dtype.kind == "O":
