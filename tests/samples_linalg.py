@@ -27,6 +27,30 @@ def positive(x: Any) -> Any:
     return x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(x.shape[-1])
 
 
+def beside(x: Any) -> Any:
+    """Projectors on what is orthogonal to the columns of tall, the rows of flat matrices."""
+    u, _, vh = L.svd(x)
+    count = min(x.shape)
+    return u[:, count:] @ u[:, count:].T, vh[count:].T @ vh[count:]
+
+
+def rebuilt(x: Any) -> Any:
+    """Singular vectors, joined so that their phases do not matter."""
+    u, s, vh = L.svd(x, full_matrices=False)
+    return u * np.exp(1j * s) @ vh
+
+
+def completed(x: Any) -> Any:
+    q, r = L.qr(x, "complete")
+    return q[:, 2:] @ q[:, 2:].T, r
+
+
+def sizes(x: Any) -> Any:
+    """Eigenvalues, and eigenvectors but for their phases."""
+    w, v = L.eig(x)
+    return w, np.abs(v)
+
+
 A, B, TALL = _normal(2, 4, 4) + 2 * np.eye(4), _normal(2, 4, 3), _normal(2, 5, 3)
 FLAT, SMALL = TALL.swapaxes(1, 2).copy(), _normal(3, 3)
 Z, ZTALL = _complex(3, 3) + 2 * np.eye(3), _complex(4, 2)
@@ -63,10 +87,10 @@ SMOOTH: dict[str, Case] = {
     "svd, flat": (lambda x: L.svd(x, full_matrices=False), (FLAT,)),
     "svd, square": (L.svd, (SMALL,)),
     "svd, values of a full one": (lambda x: L.svd(x)[1], (TALL,)),
-    "svd, space beside": (lambda x: [q[:, 2:] @ q[:, 2:].T for q in (L.svd(x)[0],)][0], (_normal(4, 2),)),
-    "svd, space below": (lambda x: [q[2:].T @ q[2:] for q in (L.svd(x)[2],)][0], (_normal(2, 4),)),
-    "svd, complex": (lambda x: [u * np.exp(1j * s) @ vh for u, s, vh in (L.svd(x, False),)][0], (ZTALL,)),
-    "svd, complex, flat": (lambda x: [u * np.exp(1j * s) @ vh for u, s, vh in (L.svd(x, False),)][0], (ZFLAT,)),
+    "svd, space beside": (beside, (_normal(4, 2),)),
+    "svd, space below": (beside, (_normal(2, 4),)),
+    "svd, complex": (rebuilt, (ZTALL,)),
+    "svd, complex, flat": (rebuilt, (ZFLAT,)),
     "svd, hermitian": (lambda x: L.svd(hermitian(x), hermitian=True), (SMALL,)),
     "svdvals": (L.svdvals, (FLAT,)),
     "svdvals, complex": (L.svdvals, (Z,)),
@@ -75,12 +99,12 @@ SMOOTH: dict[str, Case] = {
     "qr, flat": (L.qr, (FLAT,)),
     "qr, r": (lambda x: L.qr(x, "r"), (FLAT,)),
     "qr, complex": (L.qr, (ZTALL,)),
-    "qr, complete": (lambda x: [(q[:, 2:] @ q[:, 2:].T, r) for q, r in (L.qr(x, "complete"),)][0], (_normal(4, 2),)),
+    "qr, complete": (completed, (_normal(4, 2),)),
     "pinv, tall": (L.pinv, (TALL,)),
     "pinv, flat": (L.pinv, (FLAT,)),
     "pinv, complex": (L.pinv, (ZTALL,)),
     "pinv, hermitian": (lambda x: L.pinv(hermitian(x), hermitian=True), (SMALL,)),
-    "lstsq": (lambda a, b: L.lstsq(a, b), (TALL[0], _normal(5, 2))),
+    "lstsq": (L.lstsq, (TALL[0], _normal(5, 2))),
     "lstsq, flat": (lambda a, b: L.lstsq(a, b, rcond=None), (FLAT[0], _normal(3))),
     "norm 2": (lambda x: L.norm(x, 2), (SMALL,)),
     "norm -2": (lambda x: L.norm(x, -2, axis=(0, 2)), (TALL,)),
@@ -89,8 +113,8 @@ SMOOTH: dict[str, Case] = {
     "cond -2": (lambda x: L.cond(x, -2), (TALL,)),
     "cond 1": (lambda x: L.cond(x, 1), (A,)),
     "eig, real": (lambda x: L.eig(hermitian(x)), (SMALL,)),
-    "eig, complex": (lambda x: [(w, np.abs(v)) for w, v in (L.eig(x),)][0], (_normal(2, 4, 4),)),
-    "eig of complex": (lambda x: [(w, np.abs(v)) for w, v in (L.eig(x),)][0], (Z,)),
+    "eig, complex": (sizes, (_normal(2, 4, 4),)),
+    "eig of complex": (sizes, (Z,)),
     "eigvals": (L.eigvals, (_normal(4, 4),)),
 }
 """Name -> function and arguments; the order of derivatives that exist is at least two."""

@@ -59,7 +59,7 @@ def _hand_on_third(_, other, value, target, size):  # type: ignore[no-untyped-de
         target.reshape(-1)[i] = value.reshape(-1)[i]
 
 
-_COPIES = {1: _hand_on, 2: _hand_on_second, 3: _hand_on_third}
+_COPIES: dict[int, Callable[..., None]] = {1: _hand_on, 2: _hand_on_second, 3: _hand_on_third}
 
 
 class Stated(Opaque):

@@ -47,7 +47,7 @@ def separate(dispatcher: Any) -> Callable[..., Any]:
 
         return types.void(types.StarArgTuple(arguments)), generate
 
-    return call  # type: ignore[no-any-return]
+    return call
 
 
 def _passed(kind: Any) -> Any:
