@@ -110,7 +110,7 @@ def horner(x: Atom, coefficients: Sequence[float]) -> Atom:
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_HALF = math.sqrt(0.5)
-_FAR = 25.0
+_FAR = 12.0
 """Beyond it the asymptotic series below has all digits, which ``1 - 2*x*dawsn(x)`` loses."""
 
 
@@ -120,7 +120,7 @@ def _gaussian(factor: float, x: Atom) -> Atom:
 
 def _far_slope(x: Atom, sign: float) -> Atom:
     """The sum of ``(2k + 1)!! * (sign/(2*x*x))**k``, over ``x*x``."""
-    odd = np.cumprod(np.arange(1.0, 19.0, 2.0))
+    odd = np.cumprod(np.arange(1.0, 25.0, 2.0))
     inverse = square(reciprocal(x))
     series = horner(inverse, [float(c) * (sign / 2) ** k for k, c in enumerate(odd)])
     return mul(inverse, series)
