@@ -206,3 +206,36 @@ def test_views_without_axes_and_scalars() -> None:
     value, slope = tj.value_and_grad(f)(x)
     assert value == f(x) == 32.0
     np.testing.assert_array_equal(slope, [8.0, 0.0, 8.0])
+
+
+def test_inner_functions_and_arrays_of_the_function_around_them() -> None:
+    def store(x: Array) -> Any:
+        y = x * 1.0
+
+        def inner(z: Array) -> Any:
+            y[0] = 5.0
+            return np.sum(z * y)
+
+        return np.sum(y * tj.grad(inner)(x))
+
+    with pytest.raises(tj.errors.UnsupportedError, match="array of the function around it"):
+        tj.jit(store)(np.ones(3))
+
+    def read(x: Array) -> Any:
+        y = x * 1.0
+        tail = y[1:]
+        y[1] = 5.0
+
+        def inner(z: Array) -> Any:
+            own = y.copy()
+            own[0] = 2.0
+            mine = tail * 1.0
+            mine[-1] *= 3.0
+            return np.sum(z * mine) + np.sum(own)
+
+        return np.sum(tail * tj.grad(inner)(x[1:]))
+
+    # tail = (5, c), times (5, 3c)
+    value, slope = tj.value_and_grad(read)(np.array([1.0, 2.0, 4.0]))
+    assert value == 25 + 3 * 16
+    np.testing.assert_array_equal(slope, [0.0, 0.0, 24.0])

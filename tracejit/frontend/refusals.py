@@ -10,7 +10,7 @@ from tracejit.frontend.registry import unsupported
 from tracejit.ir.tape import Atom, Var, current
 from tracejit.ops.broadcasting import operands_text
 
-__all__ = ["needs_value", "refuse_truncation", "stored", "unknown_layout"]
+__all__ = ["needs_value", "refuse_truncation", "store_outside", "stored", "unknown_layout"]
 
 
 def refuse_truncation(value: Atom, target: Atom) -> None:
@@ -48,4 +48,12 @@ def unknown_layout() -> TracejitError:
         "A store into a reshaped array, or into an array that was reshaped before, if the memory layout decides "
         "whether the two share memory,",
         "Make a copy first (`y = x.copy()`, `v = x.reshape(...).copy()`), or store by indexing the array.",
+    )
+
+
+def store_outside() -> TracejitError:
+    """Return the error for a store of an inner function into an array of the function around it."""
+    return unsupported(
+        "A store of a differentiated inner function into an array of the function around it",
+        "Write into a copy (`y = y.copy()`), or return the new values.",
     )

@@ -19,7 +19,7 @@ from tracejit.frontend.alternatives import way_out
 from tracejit.frontend.concrete import concrete, guard
 from tracejit.frontend.indexing import index, update
 from tracejit.frontend.operators import BINARY, COMPARISONS, METHODS, UNARY
-from tracejit.frontend.refusals import needs_value, refuse_truncation, stored, unknown_layout
+from tracejit.frontend.refusals import needs_value, refuse_truncation, store_outside, stored, unknown_layout
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.strides import copies, fits_any_layout, in_c_order
 from tracejit.frontend.symbolic import user_shape, user_size
@@ -64,10 +64,13 @@ class TracedArray:
         """The value that this handle stands for now."""
         if self._base is not None and self._seen != self._base._current_version():
             self._settle()
-        if self._base is not None and self._seen != self._base._current_version():
-            self._atom = follow(self._base.atom, self._path)
-            self._seen = self._base._current_version()
-        return self._atom
+        if self._base is None or self._seen == self._base._current_version():
+            return self._atom
+        base = self._base.atom
+        atom = follow(base, self._path)
+        if current().owns(base):  # else this is a nested trace, which ends before the handle does
+            self._atom, self._seen = atom, self._base._current_version()
+        return atom
 
     def _current_version(self) -> int:
         return self._version if self._base is None else self._base._current_version()
@@ -78,6 +81,8 @@ class TracedArray:
             raise ValueError("assignment destination is read-only")
         self._settle()
         if self._base is None:
+            if not current().owns(self._atom):
+                raise store_outside()
             self._atom = atom
             self._version += 1
         else:
@@ -240,7 +245,7 @@ class TracedArray:
 
     def copy(self, order: str = "C") -> Any:
         """As ``ndarray.copy``."""
-        return TracedArray(self.atom, c_order=True if order == "C" else None)
+        return TracedArray(current().resolve(self.atom), c_order=True if order == "C" else None)
 
     def fill(self, value: Any) -> None:
         """As ``ndarray.fill``."""
@@ -342,7 +347,7 @@ def wrap(result: Any) -> Any:
         return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
     if isinstance(result, list):
         return [wrap(r) for r in result]
-    return TracedArray(result) if isinstance(result, Atom) else result
+    return TracedArray(current().resolve(result)) if isinstance(result, Atom) else result
 
 
 def dispatch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
