@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from tracejit.ir.tape import Atom
@@ -23,7 +22,7 @@ class Stated(Elementwise):
     """An op whose derivative is stated, and is not that of its value."""
 
 
-held = Stated("held", lambda x: np.array(x), "{0}", None)
+held = Stated("held", np.array, "{0}", None)
 stated = Stated("stated", lambda value, path: np.array(value), "{0}", None, lambda y, value, path: 1)
 """The first operand, with the derivative of the second, which is equal up to rounding."""
 
