@@ -75,9 +75,10 @@ def test_stores_through_what_numpy_makes_a_view(name: str, columns: int) -> None
 def test_views_that_cannot_be_written_are_read_anew() -> None:
     def f(x: Array) -> Any:
         y = x * 1.0
-        diagonal, spread = np.diagonal(y), np.broadcast_to(y[0], (2, 3))
-        y[0, 0] = 7.0
-        return np.sum(diagonal) * np.sum(spread)
+        diagonal, same, spread = np.diagonal(y), np.diag(y), np.broadcast_to(y[0], (2, 3))
+        trimmed = np.trim_zeros(y[0])
+        y[0] = 7.0
+        return np.sum(diagonal + same) * np.sum(spread) + np.sum(trimmed)
 
     x = np.arange(9.0).reshape(3, 3)
     assert tj.jit(f)(x) == f(x)
@@ -239,3 +240,50 @@ def test_inner_functions_and_arrays_of_the_function_around_them() -> None:
     value, slope = tj.value_and_grad(read)(np.array([1.0, 2.0, 4.0]))
     assert value == 25 + 3 * 16
     np.testing.assert_array_equal(slope, [0.0, 0.0, 24.0])
+
+
+SIZES = {
+    "ufunc of a size": lambda x: x * np.sqrt(x.shape[0]),
+    "plain array by a size": lambda x: x[:3] * (np.arange(3) / x.shape[0]),
+    "size keeps float32": lambda x: x.astype(np.float32) * x.shape[0] / x.size,
+    "ufunc keeps float32": lambda x: np.multiply(x.astype(np.float32), x.size),
+    "list repeated": lambda x: x + [0.5] * x.shape[0],
+    "list repeated from the right": lambda x: x + x.shape[0] * [0.5],
+    "compared with a plain array": lambda x: x[:2] * (x.shape[0] > np.array([5, 25])),
+    "compared with a traced array": lambda x: x * (x.shape[0] < 20 * x),
+    "equal to a plain array": lambda x: x[:2] * (x.shape[0] == np.array([12, 20])),
+    "bits": lambda x: x * (x.shape[0] & 6) * x.shape[0].bit_length(),
+    "divmod": lambda x: x * divmod(x.shape[0], 7)[1],
+    "text": lambda x: x * {"12": 2.0, "20": 3.0}[f"{x.shape[0]}"],
+    "round": lambda x: x[: round(x.shape[0] / 5)],
+    "flat item": lambda x: x.reshape(2, -1).item(3) * x,
+    "item of a tuple": lambda x: x.reshape(2, -1).item((1, 0)) * x,
+    "compress": lambda x: x.compress(np.arange(3) > 0),
+    "divmod of arrays": lambda x: divmod(x, 0.7)[1] + divmod(1.0, abs(x) + 0.1)[0],
+    "where without branches": lambda x: x[np.where(x > 0)],
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_behave_as_python_ints(name: str) -> None:
+    function = tj.jit(SIZES[name])
+    with tj.interpret():
+        for count in (12, 20, 4 if name not in ("text", "equal to a plain array") else 12):
+            x = np.linspace(-1.0, 1.0, count)
+            # Small extents are plain ints, which have all this by themselves.
+            found, expected = function(x), SIZES[name](x)
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+            assert found.dtype == expected.dtype
+
+
+def test_stores_by_method() -> None:
+    def f(x: Array) -> Any:
+        y = x * 1.0
+        y.partition(2)
+        y.put([0, -1], x[:2] * 2.0)
+        return y
+
+    x = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
+    found, expected = tj.jit(f)(x), f(x)
+    np.testing.assert_array_equal(np.sort(found[1:-1]), np.sort(expected[1:-1]))
+    np.testing.assert_array_equal(found[[0, -1]], expected[[0, -1]])

@@ -26,12 +26,11 @@ __all__: list[str] = []
 
 
 @implements(np.where)
-def _where(condition: Any, *branches: Any) -> Atom:
+def _where(condition: Any, *branches: Any) -> Any:
+    if not branches:
+        return FUNCTIONS[np.nonzero](condition)
     if len(branches) != 2:
-        raise unsupported(
-            "`np.where(condition)` without branches, whose result has a size that depends on values,",
-            "Use `np.where(condition, a, b)`.",
-        )
+        raise ValueError("either both or neither of x and y should be given")
     return select(operand(condition), *map(operand, branches))
 
 

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim, Poly
 from tracejit.ir.tape import Atom, current
@@ -34,7 +36,7 @@ class SymbolicSize:
     @property
     def atom(self) -> Atom:
         """The extent as a traced integer."""
-        result: Atom = size_of(self._tracejit_dim)
+        result: Atom = size_of(self._tracejit_dim, weak=True)
         return result
 
     def __index__(self) -> int:
@@ -50,13 +52,26 @@ class SymbolicSize:
         return hash(operator.index(self))
 
     def __bool__(self) -> bool:
-        return self != 0
+        return not current().decide("==", self._tracejit_dim)
 
     def __repr__(self) -> str:
         return str(dims.hint(self._tracejit_dim))
 
+    def __str__(self) -> str:
+        return str(operator.index(self))
+
     def __format__(self, spec: str) -> str:
-        return format(dims.hint(self._tracejit_dim), spec)
+        return format(operator.index(self), spec)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # NumPy and copy ask for protocols that ints do not have
+            raise AttributeError(name)
+        return getattr(operator.index(self), name)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Compute with the traced integer: ``np.sqrt(x.shape[0])``, ``weights / x.size``."""
+        values = (wrapped(i.atom) if type(i) is SymbolicSize else i for i in inputs)
+        return getattr(ufunc, method)(*values, **kwargs)
 
     def __neg__(self) -> Any:
         return user_size(-self._tracejit_dim)
@@ -65,42 +80,7 @@ class SymbolicSize:
         return self
 
     def __abs__(self) -> Any:
-        return self if self >= 0 else -self
-
-    def __eq__(self, other: object) -> bool:
-        return self._compare("==", other, False)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __ge__(self, other: Any) -> bool:
-        return self._compare(">=", other, NotImplemented)
-
-    def __gt__(self, other: Any) -> bool:
-        return self._compare(">=", other, NotImplemented, 1)
-
-    def __lt__(self, other: Any) -> bool:
-        return not self >= other
-
-    def __le__(self, other: Any) -> bool:
-        return not self > other
-
-    def _compare(self, relation: str, other: Any, otherwise: Any, more: int = 0) -> Any:
-        dim = _dim(other)
-        if dim is None:
-            if isinstance(other, float):
-                return {"==": operator.eq, ">=": operator.gt if more else operator.ge}[relation](float(self), other)
-            return otherwise
-        return current().decide(relation, self._tracejit_dim - dim - more)
-
-
-def _dim(value: Any) -> Dim | None:
-    if type(value) is SymbolicSize:
-        return value._tracejit_dim
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
+        return self if current().decide(">=", self._tracejit_dim) else -self
 
 
 def user_size(dim: Dim) -> Any:
@@ -117,6 +97,8 @@ def _arithmetic(on_sizes: Callable[[Any, Any], Any] | None, on_values: Callable[
     """Return a binary method: sizes and ints stay sizes, anything else is arithmetic on the traced integer."""
 
     def method(self: SymbolicSize, other: Any) -> Any:
+        if isinstance(other, _NO_NUMBERS):
+            return NotImplemented
         dim = None if on_sizes is None or type(other).__module__ == "numpy" else _dim_plain(other)
         if on_sizes is not None and dim is not None:
             pair = (dim, self._tracejit_dim) if swap else (self._tracejit_dim, dim)
@@ -125,6 +107,30 @@ def _arithmetic(on_sizes: Callable[[Any, Any], Any] | None, on_values: Callable[
                 return user_size(result)
         value = wrapped(self.atom)
         return on_values(other, value) if swap else on_values(value, other)
+
+    return method
+
+
+def _comparison(on_sizes: Callable[[Dim, Dim], bool], on_values: Callable[[Any, Any], Any]) -> Any:
+    """Return a comparison: with ints and sizes it is answered and guarded, else it is one of the traced integer."""
+
+    def method(self: SymbolicSize, other: Any) -> Any:
+        dim = int(other) if isinstance(other, np.integer) else _dim_plain(other)
+        if dim is not None:
+            return on_sizes(self._tracejit_dim, dim)
+        if isinstance(other, float):
+            return on_values(float(self), other)
+        if isinstance(other, complex | np.ndarray | np.generic):  # traced arrays are ndarrays too
+            return on_values(wrapped(self.atom), other)
+        return NotImplemented
+
+    return method
+
+
+def _pinned(on_ints: Callable[[Any, Any], Any], swap: bool) -> Any:
+    def method(self: SymbolicSize, other: Any) -> Any:
+        own = operator.index(self)
+        return on_ints(other, own) if swap else on_ints(own, other)
 
     return method
 
@@ -148,6 +154,9 @@ def _mod(a: Dim, b: Dim) -> Dim | None:
 def _pow(a: Dim, b: Dim) -> Dim | None:
     return dims.prod((a,) * b) if isinstance(b, int) and 0 <= b <= 8 else None
 
+
+_NO_NUMBERS = (list, tuple, str, bytes, dict, set)
+"""Types that ints do not compute with, except that sequences are repeated, which Python does by itself."""
 
 _handle: list[Callable[[Atom], Any]] = []
 
@@ -173,3 +182,18 @@ for _name, _on_sizes, _on_values in [
 ]:
     setattr(SymbolicSize, f"__{_name}__", _arithmetic(_on_sizes, _on_values, False))
     setattr(SymbolicSize, f"__r{_name}__", _arithmetic(_on_sizes, _on_values, True))
+
+for _name, _on_sizes, _on_values in [
+    ("eq", lambda a, b: current().decide("==", a - b), operator.eq),
+    ("ne", lambda a, b: not current().decide("==", a - b), operator.ne),
+    ("ge", lambda a, b: current().decide(">=", a - b), operator.ge),
+    ("gt", lambda a, b: current().decide(">=", a - b - 1), operator.gt),
+    ("lt", lambda a, b: not current().decide(">=", a - b), operator.lt),
+    ("le", lambda a, b: not current().decide(">=", a - b - 1), operator.le),
+]:
+    setattr(SymbolicSize, f"__{_name}__", _comparison(_on_sizes, _on_values))
+
+for _name in ("and", "or", "xor", "lshift", "rshift", "divmod"):
+    _on_ints = divmod if _name == "divmod" else getattr(operator, f"__{_name}__")
+    setattr(SymbolicSize, f"__{_name}__", _pinned(_on_ints, False))
+    setattr(SymbolicSize, f"__r{_name}__", _pinned(_on_ints, True))

@@ -247,6 +247,18 @@ class TracedArray:
         """As ``ndarray.copy``."""
         return TracedArray(current().resolve(self.atom), c_order=True if order == "C" else None)
 
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        """As ``ndarray.partition``: in place."""
+        self._assign(dispatch(np.partition, (self, kth, axis, kind, order), {}))
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """As ``ndarray.put``: in place."""
+        dispatch(np.put, (self, indices, values, mode), {})
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """As ``ndarray.compress``."""
+        return dispatch(np.compress, (condition, self, axis, out), {})
+
     def fill(self, value: Any) -> None:
         """As ``ndarray.fill``."""
         self._assign(value)
@@ -320,7 +332,16 @@ class TracedArray:
 
     def item(self, *args: Any) -> Any:
         """Return one entry, still traced."""
-        return self[args] if args else TracedArray(self._scalar())
+        if not args:
+            return TracedArray(self._scalar())
+        flat = len(args) == 1 and not isinstance(args[0], tuple)
+        return TracedArray(FUNCTIONS[np.ravel](self))[args[0]] if flat else self[args if len(args) > 1 else args[0]]
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if self.ndim:
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        rounded = dispatch(np.round, (self, digits or 0), {})
+        return rounded.astype(np.int64) if digits is None else rounded
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'numpy.ndarray'")
