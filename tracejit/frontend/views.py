@@ -26,10 +26,10 @@ _MOVES = (*_BIJECTIVE, slice_, diagonal, broadcast, real, imag)
 
 VIEWS: dict[Any, bool] = dict.fromkeys(
     [
-        np.reshape, np.ravel, np.transpose, np.matrix_transpose, np.linalg.matrix_transpose, np.swapaxes,
-        np.moveaxis, np.rollaxis,
+        np.reshape, np.ravel, np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis, np.rollaxis,
         np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.flip, np.flipud, np.fliplr,
-        np.rot90, np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit, np.unstack, np.trim_zeros, np.einsum, np.real, np.imag,
+        np.rot90, np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit, np.unstack, np.trim_zeros,
+        np.einsum, np.real, np.imag,
     ],
     True,
 ) | dict.fromkeys(
