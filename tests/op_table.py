@@ -26,6 +26,8 @@ from tracejit.ir.tape import Builder, Lit, Tape
 from tracejit.ops.base import REGISTRY, Op
 from tracejit.ops.broadcasting import full
 from tracejit.ops.elementwise import Elementwise
+from tracejit.ops.special import Special
+from tracejit.ops.special_sums import Stated
 from tracejit.passes.jvp import jvp
 from tracejit.passes.replay import replay
 from tracejit.passes.simplify import simplify
@@ -46,7 +48,8 @@ FIXED_KINDS = {"ldexp": {1: "i8"}, "select": {0: "?"}}
 
 
 def elementwise_ops() -> list[Elementwise]:
-    return [op for op in REGISTRY.values() if isinstance(op, Elementwise)]
+    """The elementwise ops but those that have no meaning in long double, which have tables of their own."""
+    return [op for op in REGISTRY.values() if isinstance(op, Elementwise) and not isinstance(op, Special | Stated)]
 
 
 def operands_of(op: Elementwise, dtype: Any, shape: tuple[int, ...]) -> tuple[Array, ...]:

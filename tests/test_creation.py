@@ -7,6 +7,7 @@ import op_table
 import pytest
 from tape_tools import Handle, SizeHandle, integers, run, same_as_numpy, trace
 
+import tracejit as tj
 from tracejit.errors import UnsupportedError
 from tracejit.frontend.numpy_api import CREATORS
 from tracejit.frontend.registry import FUNCTIONS
@@ -167,3 +168,18 @@ def test_filled_like(dtype: Any) -> None:
 def test_ranges_of_traced_length_are_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"np\.linspace\(a, b, num\)"):
         trace(lambda x: create(np.arange, 0.0, x), np.array(3.0))
+
+
+def test_ranges_of_integer_arguments_and_sizes() -> None:
+    def by_arguments(x: Any, n: Any) -> Any:
+        return np.sum(np.arange(n) * x[: int(n)] + np.arange(float(n)))
+
+    slope = tj.grad(by_arguments)
+    for n in (2, 4, 2):
+        np.testing.assert_array_equal(slope(np.ones(4), n), [k if k < n else 0 for k in range(4)])
+
+    def by_size(x: Any) -> Any:
+        return np.sum(np.arange(1.0, 1.0 + x.shape[0]) * x)
+
+    for size in (3, 12, 15):
+        np.testing.assert_array_equal(tj.grad(by_size)(np.ones(size)), np.arange(1.0, 1.0 + size))

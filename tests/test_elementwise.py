@@ -64,7 +64,7 @@ def test_float32_stays_float32(op):
     tape = op_table.op_tape(op, arrays, {})
     op_table.check_derivatives(tape, arrays, 1, 1e-5)
     for derived in (op_table.forward_tape(tape), op_table.reverse_tape(tape)):
-        assert {v.dtype.char for eqn in derived.eqns for v in eqn.results} <= set("f?li")
+        assert {v.dtype.char for eqn in derived.eqns for v in eqn.results} <= set("fF?li")
 
 
 @_ops_on("f8", _has_derivative)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -145,6 +145,7 @@ def broadcastable(draw: st.DrawFn) -> tuple[tuple[int, ...], ...]:
     return shapes.input_shapes
 
 
+@settings(max_examples=15)  # each compiles
 @given(broadcastable(), st.integers(0, 2))
 def test_broadcasting_is_reversed_exactly(shapes: Any, argnum: int) -> None:
     rng = np.random.default_rng(5)

@@ -14,7 +14,7 @@ import tracejit
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("tracejit", "tests", "tools", "benchmarks", "examples")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-HEAVY = ("numba", "llvmlite", "scipy", "matplotlib")
+HEAVY = ("numba", "llvmlite", "scipy", "rocket_fft", "matplotlib")
 
 
 def modules_after(statement: str) -> set[str]:

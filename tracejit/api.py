@@ -174,7 +174,9 @@ def jacobian(
     mode : {None, "forward", "reverse"}
         By default the one that needs fewer sweeps.
     holomorphic : bool
-        The function is complex differentiable; its derivative is complex.
+        The function is complex differentiable, by complex numbers; its derivative is complex.  Of any other
+        function of complex numbers ``z = x + iy`` the output must be real; the derivative is
+        ``df/dx - i df/dy``, as that of `grad`.
     max_dense_bytes : int
         Refuse dense results above this size, in bytes, before computing.
 
@@ -197,7 +199,8 @@ def jacobian(
            [0., 6.]])
     """
     if structure == "pointwise":
-        return Transformed(function, Transform(jacobians.pointwise, numbers(argnums), ("pointwise",)))
+        derive = functools.partial(jacobians.pointwise, holomorphic=holomorphic)
+        return Transformed(function, Transform(derive, numbers(argnums), ("pointwise", holomorphic)))
     options = {"mode": mode, "holomorphic": holomorphic, "limit": max_dense_bytes}
     jacobians.check_options(structure, mode)
     derive = functools.partial(jacobians.dense, **options)  # type: ignore[arg-type]

@@ -90,6 +90,9 @@ def vjp(function: Function, *primals: Any) -> tuple[Any, Callable[[Any], tuple[A
     (array([2., 0.]),)
     """
     value = call(function, _VALUE, primals, {})
+    leaves, tree = flatten(primals)
+    # The caller may write into its arrays before it pulls.
+    primals = tree.unflatten([leaf.copy("K") if isinstance(leaf, np.ndarray) else leaf for leaf in leaves])
     transform = Transform(derivatives.pulled_back, tuple(range(len(primals))), ("vjp",), extra=1)
 
     @boundary

@@ -28,8 +28,8 @@ __all__ = [
     "NonScalarOutputError",
     "PointwiseError",
     "RetraceWarning",
-    "SideEffectWarning",
     "ShapeError",
+    "SideEffectWarning",
     "StructureError",
     "TooLargeError",
     "TracejitError",
@@ -84,7 +84,7 @@ class NonScalarOutputError(TracejitError, TypeError):
 
 
 class NonNumericError(TracejitError, TypeError):
-    """An input or output that is not made of numbers (object arrays, strings, None)."""
+    """An input or output that is not made of numbers (object arrays, strings, None), or not of complex ones."""
 
 
 class UnsupportedError(TracejitError, NotImplementedError):

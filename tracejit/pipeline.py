@@ -46,6 +46,7 @@ from tracejit.runtime.compile import (
 )
 from tracejit.runtime.dispatch import MISS, Plan, make_plan, signature
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
+from tracejit.runtime.keys import owner_of, signature_of
 from tracejit.tracebacks import warn_user
 
 __all__ = [
@@ -223,13 +224,20 @@ def _refuse_overlap(entry: Entry, leaves: Sequence[Any]) -> None:
     """Raise if the function writes into an array of which another argument sees a part."""
     for number, _ in entry.written:
         for other, leaf in enumerate(leaves):
-            if other != number and isinstance(leaf, np.ndarray) and np.shares_memory(leaf, leaves[number]):
+            if other != number and isinstance(leaf, np.ndarray) and _overlap(leaf, leaves[number]):
                 names = [entry.tape.inputs[n].name for n in (number, other)]
                 raise UnsupportedError(
                     f"The function writes into {names[0]!r}, which shares memory with {names[1]!r}.",
                     where=here(),
                     hint="Pass a copy of one of them, so that no argument changes through another.",
                 )
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:  # exact answers may take years
+        return True
 
 
 def entry_for(
@@ -254,58 +262,14 @@ def _entries_of(
     function: Callable[..., Any], transform: Transform, specification: Call, leaves: Sequence[Any]
 ) -> list[Entry]:
     wrt = (specification.groups, specification.single)
-    key = (transform.key, specification.tree, wrt, _signature(leaves))
-    owner, part = _owner(function)
+    key = (transform.key, specification.tree, wrt, signature_of(leaves))
+    owner, part = owner_of(function)
     with _lock:
         try:
             table = _entries.setdefault(owner, {})
         except TypeError:  # a callable that cannot be a key: its entries live as long as this call
             return []
         return table.setdefault((part, key), [])
-
-
-def _owner(function: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return the object that entries belong to: a bound method is made anew at each look-up, its object stays."""
-    instance = getattr(function, "__self__", None)
-    inner = getattr(function, "__func__", None)
-    return (function, None) if inner is None else (instance, inner)
-
-
-def _signature(leaves: Sequence[Any]) -> tuple[Any, ...]:
-    """Return what compiled code depends on: dtypes, ranks, layouts, small extents, and which extents are equal."""
-    seen: dict[int, str] = {}
-    parts: list[Any] = []
-    for leaf in leaves:
-        if isinstance(leaf, Static):
-            parts.append(_static_key(leaf.value))
-            continue
-        if isinstance(leaf, np.ndarray):
-            extents = tuple(d if d <= 8 else seen.setdefault(d, f"s{len(seen)}") for d in leaf.shape)
-            parts.append((leaf.dtype.char, extents, layout_of(native(leaf))))
-        else:
-            parts.append(leaf.dtype.char if isinstance(leaf, np.generic) else type(leaf))
-    return tuple(parts)
-
-
-class _Same:
-    """Key of an unhashable static value: the object itself."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-
-def _static_key(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return _Same(value)
-    return type(value), value
 
 
 def _new_entry(
@@ -400,8 +364,8 @@ def _warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
     guards = entry.tape.guards
     where = f" The last decision on a traced value was {guards[-1].source}." if guards else ""
     warn_user(
-        f"{name} was traced {MAX_PATHS} times for one signature of its arguments.{where} Each Python branch on a traced "
-        "value and each captured setting that changes is a trace of its own: use `np.where` for branches, or pass "
+        f"{name} was traced {MAX_PATHS} times for one signature of its arguments.{where} Each Python branch on a "
+        "traced value and each captured setting that changes is a trace of its own: use `np.where` for branches, or pass "
         "what changes as an array or a float.",
         RetraceWarning,
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real, signals
+from rocket_fft import lowlevel
+
+from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real, signals, special
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
 from .intrinsics.define import Kinds, Lowering, as_boolean, binary, on_values, real_part, unary
@@ -125,6 +127,8 @@ NAMESPACE: dict[str, Any] = {
     **_complex_parts(),
     **_accumulators(),
     **parts.NAMES,
+    **special.NAMES,
+    **{name: getattr(lowlevel, name) for name in ("c2c", "c2c_sym", "r2c", "c2r")},
     "distinct": memory.distinct,
     "fortran": fortran.fortran,
     "load": memory.load,

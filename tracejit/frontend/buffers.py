@@ -58,7 +58,7 @@ class Buffer(Handle):
         root = self
         while root._base is not None:
             root = root._base
-        root._turn(TracedArray(operand(root._atom.copy())))
+        root._turn(TracedArray(operand(root._atom.copy()), c_order=root._atom.flags.c_contiguous))
 
     def _turn(self, traced: Any) -> None:
         views = [v for v in (ref() for ref in self._seen) if v is not None]
@@ -69,6 +69,12 @@ class Buffer(Handle):
             traced._base,
             traced._path,
             traced._seen,
+        )
+        self._writeable, self._first, self._how, self._c_order = (
+            traced._writeable,
+            traced._first,
+            traced._how,
+            traced._c_order,
         )
         become(self, TracedArray)
         self._version = next(versions)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.regions import RegionFailed
+from tracejit.ir.dims import Poly
 from tracejit.ir.interpret import run_equation
 from tracejit.ir.tape import Atom, Builder, Eqn, Lit, ValueGuard, Var, current
 
-__all__ = ["Values", "concrete", "guard"]
+__all__ = ["Values", "concrete", "guard", "pin_sizes"]
 
 _VALUES: weakref.WeakKeyDictionary[Builder, Values] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -21,7 +22,7 @@ _LOCK = threading.Lock()
 
 class _Sizes(dict[Any, int]):
     def __missing__(self, symbol: Any) -> int:
-        return symbol.hint  # type: ignore[no-any-return]
+        return symbol.hint
 
 
 class Values:
@@ -119,3 +120,20 @@ def _deciding(builder: Builder, atom: Atom) -> Builder:
     while builder not in _VALUES and not builder.owns(atom) and builder._outer:
         builder = builder._outer[-1]
     return builder
+
+
+def pin_sizes(atom: Atom) -> None:
+    """Tie the trace to the sizes that ``atom`` is computed from, if it is computed from nothing else."""
+    builder = current()
+    makers = {var: eqn for eqn in builder.eqns for var in eqn.results}
+    sizes, waiting = [], [builder.resolve(atom)]
+    while waiting:
+        needed = waiting.pop()
+        if isinstance(needed, Lit):
+            continue
+        if needed not in makers:
+            return
+        sizes += [v for v in makers[needed].params.values() if isinstance(v, Poly)]
+        waiting += makers[needed].operands
+    for size in sizes:
+        builder.pin(size)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend import symbolic
+from tracejit.frontend.concrete import pin_sizes
 from tracejit.frontend.numpy_diagonals import on_diagonal, triangle
 from tracejit.frontend.numpy_ranges import geomspace, linspace, logspace
 from tracejit.frontend.numpy_shapes import raveled
@@ -216,6 +217,7 @@ def _arange(*bounds: Any, dtype: Any = None, device: Any = None, like: Any = Non
     start, stop, step = ends.get("start", 0), ends.get("stop"), ends.get("step", 1)
     if stop is None:
         start, stop = 0, start
+    start, stop, step = map(_bound, (start, stop, step))
     if any(is_traced(v) and not hasattr(v, "_tracejit_dim") for v in (start, stop, step)):
         raise unsupported(
             "`np.arange` with traced bounds, whose length would depend on values,",
@@ -227,6 +229,16 @@ def _arange(*bounds: Any, dtype: Any = None, device: Any = None, like: Any = Non
     return _integer_range(
         size(start), size(stop), operator.index(step), INDEX if dtype is None else np.dtype(dtype)
     )
+
+
+def _bound(value: Any) -> Any:
+    """Return a bound as a plain number if it is a traced integer, or computed from sizes alone."""
+    if not is_traced(value) or hasattr(value, "_tracejit_dim") or value.atom.shape:
+        return value
+    if value.atom.dtype.kind in "iub":
+        return operator.index(value)
+    pin_sizes(value.atom)
+    return value
 
 
 def _integer_range(start: Dim, stop: Dim, step: int, dtype: DType) -> Atom:
@@ -251,7 +263,7 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
 def _fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any) -> Any:
     extents = sizes(shape)
     places = [iota(shape=extents, axis=a, dtype=np.dtype(dtype)) for a in range(len(extents))]
-    return function(*map(symbolic.WRAP, places), **kwargs)
+    return function(*map(symbolic.wrapped, places), **kwargs)
 
 
 # NumPy looks at some arguments only when it dispatches these: not at fill values, ends of ranges and sizes.

@@ -32,6 +32,11 @@ from tracejit.ops.spectral import eigh, eigvalsh
 __all__ = ["singular_values"]
 
 
+def _named(kind: Any, *atoms: Atom) -> Any:
+    """Return NumPy's named tuple of atoms."""
+    return kind(*atoms)
+
+
 def _empty(x: Atom) -> bool:
     """Return whether the matrices have no entries."""
     return any(isinstance(d, int) and d == 0 for d in x.shape[-2:])
@@ -57,7 +62,7 @@ def _eigh(a: Any, UPLO: str = "L") -> Any:
     lower = _lower(UPLO)
     x, dtype = stack_of_matrices(a, square=True)
     w, v = eigh(x, lower=lower)
-    return EighResult(convert(w, dtype=real_dtype(dtype)), convert(v, dtype=dtype))
+    return _named(EighResult, convert(w, dtype=real_dtype(dtype)), convert(v, dtype=dtype))
 
 
 @implements(np.linalg.eigvalsh)
@@ -99,7 +104,7 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
         return _svd_of_nothing(x, dtype, full_matrices)
     square = x.shape[-2] == x.shape[-1]
     u, s, vh = svd(x, full=bool(full_matrices) and not square, count=_count(x))
-    return SVDResult(convert(u, dtype=dtype), convert(s, dtype=real_dtype(dtype)), convert(vh, dtype=dtype))
+    return _named(SVDResult, convert(u, dtype=dtype), convert(s, dtype=real_dtype(dtype)), convert(vh, dtype=dtype))
 
 
 def _svd_of_nothing(x: Atom, dtype: DType, full_matrices: bool) -> Any:
@@ -107,7 +112,7 @@ def _svd_of_nothing(x: Atom, dtype: DType, full_matrices: bool) -> Any:
     left, right = (rows, columns) if full_matrices else (0, 0)
     u = identity((*stack, rows, rows), dtype) if left else full(0, (*stack, rows, left), dtype)
     vh = identity((*stack, columns, columns), dtype) if right else full(0, (*stack, right, columns), dtype)
-    return SVDResult(u, full(0, (*stack, 0), real_dtype(dtype)), vh)
+    return _named(SVDResult, u, full(0, (*stack, 0), real_dtype(dtype)), vh)
 
 
 def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
@@ -123,7 +128,7 @@ def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
     along = broadcast(order, shape=u.shape, axes=(*range(last), last + 1))
     u = take_along(u, along, last + 1)
     sign = convert(copysign(constant(1, w), w), dtype=u.dtype)
-    return SVDResult(u, absolute(w), hermitian(scale_columns(u, sign)))
+    return _named(SVDResult, u, absolute(w), hermitian(scale_columns(u, sign)))
 
 
 # --- QR -----------------------------------------------------------------------------------------------------
@@ -139,7 +144,7 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
     q, r = _factors(x, mode == "complete")
     if mode == "r":
         return convert(r, dtype=dtype)
-    return QRResult(convert(q, dtype=dtype), convert(r, dtype=dtype))
+    return _named(QRResult, convert(q, dtype=dtype), convert(r, dtype=dtype))
 
 
 def _factors(x: Atom, complete: bool) -> tuple[Atom, Atom]:
@@ -167,7 +172,7 @@ def _eig(a: Any) -> Any:
     if _all_real(x, w):
         w, v = real(w), real(v)
     v = scale_columns(v, divide(1.0, _lengths(v)))
-    return EigResult(_narrowed(w, dtype), _narrowed(v, dtype))
+    return _named(EigResult, _narrowed(w, dtype), _narrowed(v, dtype))
 
 
 @implements(np.linalg.eigvals)

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.frontend.concrete import guard
 from tracejit.frontend.registry import FUNCTIONS, implements, operand, unsupported
 from tracejit.ir.tape import Atom, Lit, current
 from tracejit.ops import arithmetic as ar
-from tracejit.ops import complex_parts, extrema, logic, transcendental
+from tracejit.ops import complex_parts, extrema, logic
 from tracejit.ops.broadcasting import convert
 from tracejit.ops.elementwise import Elementwise, add, common_dtype, fits, mul, select
+from tracejit.ops.reduction import reduce_all
+from tracejit.ops.sinc import sinc
 
 __all__: list[str] = []
 
@@ -23,12 +26,11 @@ __all__: list[str] = []
 
 
 @implements(np.where)
-def _where(condition: Any, *branches: Any) -> Atom:
+def _where(condition: Any, *branches: Any) -> Any:
+    if not branches:
+        return FUNCTIONS[np.nonzero](condition)
     if len(branches) != 2:
-        raise unsupported(
-            "`np.where(condition)` without branches, whose result has a size that depends on values,",
-            "Use `np.where(condition, a, b)`.",
-        )
+        raise ValueError("either both or neither of x and y should be given")
     return select(operand(condition), *map(operand, branches))
 
 
@@ -116,7 +118,8 @@ def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, n
     if not copy:
         raise unsupported("`np.nan_to_num(copy=False)`", "Write `x[...] = np.nan_to_num(x)`.")
     if value.dtype.kind == "c":
-        raise unsupported("`np.nan_to_num` of complex numbers", "Apply it to `.real` and `.imag`.")
+        parts = (part(value) for part in (complex_parts.real, complex_parts.imag))
+        return complex_parts.from_parts(*(_nan_to_num(p, True, nan, posinf, neginf) for p in parts))
     if value.dtype.kind != "f":
         return value
     limits = np.finfo(value.dtype)
@@ -158,7 +161,7 @@ def _fix(x: Any, out: Any = None) -> Atom:
 
 @implements(np.sinc)
 def _sinc(x: Any) -> Atom:
-    return transcendental.sinc(operand(x))
+    return sinc(operand(x))
 
 
 # --- complex numbers ----------------------------------------------------------------------------------------
@@ -172,6 +175,16 @@ def _real(val: Any) -> Atom:
 @implements(np.imag)
 def _imag(val: Any) -> Atom:
     return complex_parts.imag(operand(val))
+
+
+@implements(np.real_if_close)
+def _real_if_close(a: Any, tol: Any = 100) -> Atom:
+    z = operand(a)
+    if z.dtype.kind != "c":
+        return z
+    limit = float(tol * np.finfo(z.dtype).eps if tol > 1 else tol)
+    small = logic.less(complex_parts.absolute(complex_parts.imag(z)), limit)
+    return complex_parts.real(z) if guard(reduce_all(small, axes=tuple(range(len(z.shape))))) else z
 
 
 @implements(np.angle)

@@ -25,13 +25,20 @@ class Handle:
     Its class says what the contents are; it changes when a traced value is written into a plain array.
     """
 
-    __slots__ = ("__weakref__", "_atom", "_base", "_born", "_path", "_seen", "_version")
+    __slots__ = (
+        "__weakref__", "_atom", "_base", "_born", "_c_order", "_first", "_how", "_path", "_seen", "_version",
+        "_writeable",
+    )  # fmt: skip
     _atom: Any
     _base: Any
     _path: Any
     _seen: Any
     _born: int
     _version: int
+    _writeable: bool
+    _first: Any
+    _how: str
+    _c_order: bool | None
 
     def _state(self) -> Any:
         return type(self), self._atom, self._base, self._path, self._seen, self._version

@@ -13,11 +13,23 @@ from typing import Any, Protocol
 import numpy as np
 
 from tracejit.errors import NonNumericError, UnsupportedError
-from tracejit.ir.dims import Dim
+from tracejit.ir.dims import Dim, Poly
 from tracejit.ir.tape import Atom, Lit, Var, current
 from tracejit.ops.base import as_atom
 
-__all__ = ["FUNCTIONS", "UFUNCS", "Traced", "implements", "implements_ufunc", "is_traced", "operand", "size", "sizes", "unsupported"]
+__all__ = [
+    "FUNCTIONS",
+    "UFUNCS",
+    "Traced",
+    "contains_traced",
+    "implements",
+    "implements_ufunc",
+    "is_traced",
+    "operand",
+    "size",
+    "sizes",
+    "unsupported",
+]
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """Functions that NumPy dispatches through ``__array_function__``."""
@@ -57,10 +69,10 @@ def is_traced(value: Any) -> bool:
 def operand(value: Any) -> Atom:
     """Return ``value`` as an operand: traced values, numbers, arrays, and nested lists or tuples of them."""
     if is_traced(value):
-        return value.atom  # type: ignore[no-any-return]
+        return value.atom
     if isinstance(value, Var | Lit):
         return value
-    if isinstance(value, list | tuple) and _contains_traced(value):
+    if isinstance(value, list | tuple) and contains_traced(value):
         return _stack([operand(v) for v in value])
     if not isinstance(value, bool | int | float | complex):
         value = np.asarray(value)
@@ -73,9 +85,10 @@ def operand(value: Any) -> Atom:
     return as_atom(value)
 
 
-def _contains_traced(value: Any) -> bool:
+def contains_traced(value: Any) -> bool:
+    """Return whether ``value``, or an entry of nested lists and tuples, is traced."""
     if isinstance(value, list | tuple):
-        return any(_contains_traced(v) for v in value)
+        return any(contains_traced(v) for v in value)
     return is_traced(value)
 
 
@@ -90,7 +103,9 @@ def unsupported(what: str, hint: str) -> UnsupportedError:
 
 
 def size(value: Any) -> Dim:
-    """Return a size argument: an int as it is, a symbolic size (``x.shape[0]``) as its polynomial."""
+    """Return a size argument: an int or an extent as it is, a symbolic size (``x.shape[0]``) as its polynomial."""
+    if isinstance(value, Poly):
+        return value
     dim = getattr(value, "_tracejit_dim", None)
     return operator.index(value) if dim is None else dim
 

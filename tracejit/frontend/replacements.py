@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from tracejit.frontend.buffers import buffered
+from tracejit.frontend.by_name import FUNCTIONS_BY_NAME
 from tracejit.frontend.control_flow import DOORS
 from tracejit.frontend.numpy_api import CREATORS
-from tracejit.frontend.registry import is_traced, unsupported
+from tracejit.frontend.registry import contains_traced, is_traced, unsupported
 from tracejit.frontend.scalars import FUNCTIONS_OF_NUMBERS, MODULES
-from tracejit.frontend.tracer import TracedArray, wrap
+from tracejit.frontend.tracer import TracedArray, dispatch, wrap
+from tracejit.frontend.views import VIEWS
 from tracejit.ir.tape import Atom
 
 __all__ = ["DOORS", "replacements"]
@@ -43,6 +46,8 @@ class _ShadowModule(ModuleType):
 def _creator(original: Any, meaning: Any) -> Any:
     @functools.wraps(original, updated=())
     def create(*args: Any, **kwargs: Any) -> Any:
+        if original in VIEWS and args and is_traced(args[0]):
+            return dispatch(original, args, kwargs)
         result = meaning(*args, **kwargs)
         return wrap(result) if isinstance(result, Atom | tuple | list) else buffered(result, args)
 
@@ -77,6 +82,39 @@ _FRESH = (
 """Functions that NumPy dispatches, which make arrays of plain arguments too."""
 
 
+class _Replacements(dict[int, Any]):
+    """The table, with functions of modules that are imported at some later time, perhaps by traced code."""
+
+    def __init__(self, table: Mapping[int, Any]) -> None:
+        super().__init__(table)
+        self._awaited = set(FUNCTIONS_BY_NAME)
+
+    def __contains__(self, key: object) -> bool:
+        for name in self._awaited and self._awaited & sys.modules.keys():
+            self._add(name)
+            self._awaited = self._awaited - {name}
+        return super().__contains__(key)
+
+    def _add(self, name: str) -> None:
+        module, package = sys.modules[name], sys.modules[name.partition(".")[0]]
+        meanings = FUNCTIONS_BY_NAME[name]
+        replaced = {n: _undispatched(getattr(module, n), m) for n, m in meanings.items() if hasattr(module, n)}
+        self.update((id(getattr(module, n)), new) for n, new in replaced.items())
+        self[id(module)] = _ShadowModule(module, replaced)
+        shadow = self.setdefault(id(package), _ShadowModule(package, {}))
+        shadow.__dict__[name.rpartition(".")[2]] = self[id(module)]
+
+
+def _undispatched(original: Any, meaning: Callable[..., Any]) -> Any:
+    @functools.wraps(original, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(contains_traced, (*args, *kwargs.values()))):
+            return original(*args, **kwargs)
+        return wrap(meaning(*args, **kwargs))
+
+    return call
+
+
 @functools.cache
 def replacements() -> dict[int, Any]:
     """Return id of the original object -> its replacement in traced code."""
@@ -94,7 +132,7 @@ def replacements() -> dict[int, Any]:
     for module, functions in MODULES.items():
         table |= {id(getattr(module, name)): new for name, new in functions.items()}
         table[id(module)] = _ShadowModule(module, functions)
-    return table
+    return _Replacements(table)
 
 
 def _hashable(value: Any) -> Any:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.registry import is_traced
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim, Poly, Undecided
-from tracejit.ir.tape import Atom, Var, current
-from tracejit.ops.logic import equal, greater_equal, logical_not
+from tracejit.ir.tape import Atom, current
 from tracejit.ops.reduction import size_of
 
-__all__ = ["SymbolicSize", "user_shape", "user_size"]
+__all__ = ["SymbolicSize", "set_handle", "user_shape", "user_size", "wrapped"]
 
 
 class SymbolicSize:
@@ -38,9 +35,8 @@ class SymbolicSize:
 
     @property
     def atom(self) -> Atom:
-        """The extent as a traced Python integer, which adapts to the dtype of arrays that it meets."""
-        result: Var = size_of.bind(size=self._tracejit_dim, dtype=np.dtype(np.int64))
-        result.aval = replace(result.aval, weak=True)
+        """The extent as a traced integer."""
+        result: Atom = size_of(self._tracejit_dim, weak=True)
         return result
 
     def __index__(self) -> int:
@@ -56,13 +52,26 @@ class SymbolicSize:
         return hash(operator.index(self))
 
     def __bool__(self) -> bool:
-        return self != 0
+        return not current().decide("==", self._tracejit_dim)
 
     def __repr__(self) -> str:
         return str(dims.hint(self._tracejit_dim))
 
+    def __str__(self) -> str:
+        return str(operator.index(self))
+
     def __format__(self, spec: str) -> str:
-        return format(dims.hint(self._tracejit_dim), spec)
+        return format(operator.index(self), spec)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # NumPy and copy ask for protocols that ints do not have
+            raise AttributeError(name)
+        return getattr(operator.index(self), name)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Compute with the traced integer: ``np.sqrt(x.shape[0])``, ``weights / x.size``."""
+        values = (wrapped(i.atom) if type(i) is SymbolicSize else i for i in inputs)
+        return getattr(ufunc, method)(*values, **kwargs)
 
     def __neg__(self) -> Any:
         return user_size(-self._tracejit_dim)
@@ -71,56 +80,7 @@ class SymbolicSize:
         return self
 
     def __abs__(self) -> Any:
-        return self if self >= 0 else -self
-
-    def __eq__(self, other: object) -> Any:
-        return self._compare("==", other, False)
-
-    def __ne__(self, other: object) -> Any:
-        return _opposite(self == other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(">=", other, NotImplemented)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(">=", other, NotImplemented, 1)
-
-    def __lt__(self, other: Any) -> Any:
-        return _opposite(self >= other)
-
-    def __le__(self, other: Any) -> Any:
-        return _opposite(self > other)
-
-    def _compare(self, relation: str, other: Any, otherwise: Any, more: int = 0) -> Any:
-        """Answer for all iterations of the loops around; a traced bool where they differ."""
-        if is_traced(other) and type(other) is not SymbolicSize:
-            compare = {("==", 0): operator.eq, (">=", 0): operator.ge, (">=", 1): operator.gt}[relation, more]
-            return compare(WRAP(self.atom), other)
-        dim = _dim(other)
-        if dim is None:
-            if isinstance(other, float):
-                return {"==": operator.eq, ">=": operator.gt if more else operator.ge}[relation](float(self), other)
-            return otherwise
-        try:
-            return current().decide(relation, self._tracejit_dim - dim - more)
-        except Undecided:
-            compare_values = equal if relation == "==" else greater_equal
-            return WRAP(compare_values(self.atom, size_of(dim + more)))
-
-
-def _opposite(answer: Any) -> Any:
-    if answer is NotImplemented or isinstance(answer, bool):
-        return answer if answer is NotImplemented else not answer
-    return WRAP(logical_not(answer.atom))
-
-
-def _dim(value: Any) -> Dim | None:
-    if type(value) is SymbolicSize:
-        return value._tracejit_dim
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
+        return self if current().decide(">=", self._tracejit_dim) else -self
 
 
 def user_size(dim: Dim) -> Any:
@@ -137,14 +97,43 @@ def _arithmetic(on_sizes: Callable[[Any, Any], Any] | None, on_values: Callable[
     """Return a binary method: sizes and ints stay sizes, anything else is arithmetic on the traced integer."""
 
     def method(self: SymbolicSize, other: Any) -> Any:
+        if isinstance(other, _NO_NUMBERS):
+            return NotImplemented
         dim = None if on_sizes is None or type(other).__module__ == "numpy" else _dim_plain(other)
         if on_sizes is not None and dim is not None:
             pair = (dim, self._tracejit_dim) if swap else (self._tracejit_dim, dim)
             result = on_sizes(*pair)
             if result is not None:
                 return user_size(result)
-        value = WRAP(self.atom)
+        value = wrapped(self.atom)
         return on_values(other, value) if swap else on_values(value, other)
+
+    return method
+
+
+def _comparison(on_sizes: Callable[[Dim, Dim], bool], on_values: Callable[[Any, Any], Any]) -> Any:
+    """Return a comparison: with ints and sizes it is answered and guarded, else it is one of the traced integer."""
+
+    def method(self: SymbolicSize, other: Any) -> Any:
+        dim = int(other) if isinstance(other, np.integer) else _dim_plain(other)
+        if dim is not None:
+            try:
+                return on_sizes(self._tracejit_dim, dim)
+            except Undecided:  # the answers differ between iterations of a loop: a traced bool
+                return on_values(wrapped(self.atom), other)
+        if isinstance(other, float):
+            return on_values(float(self), other)
+        if isinstance(other, complex | np.ndarray | np.generic):  # traced arrays are ndarrays too
+            return on_values(wrapped(self.atom), other)
+        return NotImplemented
+
+    return method
+
+
+def _pinned(on_ints: Callable[[Any, Any], Any], swap: bool) -> Any:
+    def method(self: SymbolicSize, other: Any) -> Any:
+        own = operator.index(self)
+        return on_ints(other, own) if swap else on_ints(own, other)
 
     return method
 
@@ -158,7 +147,7 @@ def _dim_plain(value: Any) -> Dim | None:
 
 def _floordiv(a: Dim, b: Dim) -> Dim | None:
     """Return the quotient; of a counter it is better a traced integer, since nothing can be proved of it."""
-    if not isinstance(b, int) or b <= 0 or b > 1 and any(s.local for s in dims.symbols(a)):
+    if not isinstance(b, int) or b <= 0 or (b > 1 and any(s.local for s in dims.symbols(a))):
         return None
     return a // b
 
@@ -172,8 +161,21 @@ def _pow(a: Dim, b: Dim) -> Dim | None:
     return dims.prod((a,) * b) if isinstance(b, int) and 0 <= b <= 8 else None
 
 
-WRAP: Callable[[Atom], Any]
-"""Makes the user's handle of a traced integer; set by `tracejit.frontend.tracer`, which is built on this file."""
+_NO_NUMBERS = (list, tuple, str, bytes, dict, set)
+"""Types that ints do not compute with, except that sequences are repeated, which Python does by itself."""
+
+_handle: list[Callable[[Atom], Any]] = []
+
+
+def wrapped(atom: Atom) -> Any:
+    """Return the user's handle of a traced integer."""
+    return _handle[0](atom)
+
+
+def set_handle(handle: Callable[[Atom], Any]) -> None:
+    """State what makes the user's handle of a traced integer: `TracedArray`, which is built on this file."""
+    _handle[:] = [handle]
+
 
 for _name, _on_sizes, _on_values in [
     ("add", operator.add, operator.add),
@@ -186,3 +188,18 @@ for _name, _on_sizes, _on_values in [
 ]:
     setattr(SymbolicSize, f"__{_name}__", _arithmetic(_on_sizes, _on_values, False))
     setattr(SymbolicSize, f"__r{_name}__", _arithmetic(_on_sizes, _on_values, True))
+
+for _name, _on_sizes, _on_values in [
+    ("eq", lambda a, b: current().decide("==", a - b), operator.eq),
+    ("ne", lambda a, b: not current().decide("==", a - b), operator.ne),
+    ("ge", lambda a, b: current().decide(">=", a - b), operator.ge),
+    ("gt", lambda a, b: current().decide(">=", a - b - 1), operator.gt),
+    ("lt", lambda a, b: not current().decide(">=", a - b), operator.lt),
+    ("le", lambda a, b: not current().decide(">=", a - b - 1), operator.le),
+]:
+    setattr(SymbolicSize, f"__{_name}__", _comparison(_on_sizes, _on_values))
+
+for _name in ("and", "or", "xor", "lshift", "rshift", "divmod"):
+    _on_ints = divmod if _name == "divmod" else getattr(operator, f"__{_name}__")
+    setattr(SymbolicSize, f"__{_name}__", _pinned(_on_ints, False))
+    setattr(SymbolicSize, f"__r{_name}__", _pinned(_on_ints, True))

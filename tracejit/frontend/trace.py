@@ -26,6 +26,7 @@ from tracejit.frontend.reads import Origin, Reads
 from tracejit.frontend.registry import is_traced, operand
 from tracejit.frontend.replacements import replacements
 from tracejit.frontend.tracer import TracedArray
+from tracejit.frontend.values import require_plain
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
 from tracejit.ir.dims import Dim, Symbol, Unify
@@ -274,7 +275,8 @@ def refuse_random(reads: Reads) -> None:
     for path, kind in reads.opaque.items():
         if kind in _RANDOM:
             raise UnsupportedError(
-                f"The traced function uses the random number generator {path!r}; compiled calls would repeat its numbers.",
+                f"The traced function uses the random number generator {path!r}; "
+                "compiled calls would repeat its numbers.",
                 hint="Draw outside and pass the numbers as an argument.",
             )
 
@@ -283,8 +285,8 @@ def _warn_of_stores(environment: Environment) -> None:
     paths = sorted({write.path for write in environment.written()})
     if paths:
         warnings.warn(
-            f"The traced function stores into {', '.join(paths)}; only the trace does so, on a copy, not the compiled calls. "
-            "Return the value instead.",
+            f"The traced function stores into {', '.join(paths)}; only the trace does so, on a copy, "
+            "not the compiled calls. Return the value instead.",
             SideEffectWarning,
             stacklevel=2,
         )
@@ -315,10 +317,12 @@ def is_numeric(value: Any) -> bool:
     Raises
     ------
     NonNumericError
-        For object arrays, which might hold numbers.
+        For object arrays, which might hold numbers, and for arrays with masks or units.
     """
     if is_traced(value):
         return True
+    if isinstance(value, np.ndarray):
+        require_plain(value)
     if isinstance(value, bool | int | float | complex | np.generic | np.ndarray):
         dtype = np.asarray(value).dtype
         if dtype.kind == "O":

@@ -7,26 +7,28 @@ after its base has changed.
 
 from __future__ import annotations
 
-import dis
 import operator
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tracejit.errors import BroadcastError, ConcretizationError, IntegerStoreError, TracejitError
+from tracejit.errors import BroadcastError
 from tracejit.frontend import symbolic
 from tracejit.frontend.alternatives import way_out
-from tracejit.frontend.concrete import guard
-from tracejit.frontend.indexing import add_at, fit, index, update
-from tracejit.frontend.regions import Handle, born, touch, versions
+from tracejit.frontend.concrete import concrete, guard
+from tracejit.frontend.indexing import fit, index, update
+from tracejit.frontend.operators import BINARY, COMPARISONS, METHODS, UNARY
+from tracejit.frontend.refusals import needs_value, refuse_truncation, store_outside, stored, unknown_layout
+from tracejit.frontend.regions import Handle, active, born, touch, versions
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
+from tracejit.frontend.strides import copies, fits_any_layout, in_c_order
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
-from tracejit.frontend.views import Path, follow, is_basic, path_between, put
-from tracejit.ir.tape import Atom, Var, current
-from tracejit.ops.broadcasting import convert, operands_text, shape_text
+from tracejit.frontend.views import VIEWS, Path, follow, has_ellipsis, is_basic, path_between, put, with_part
+from tracejit.ir.tape import Atom, current
+from tracejit.ops import complex_parts
+from tracejit.ops.broadcasting import convert, shape_text
 
 __all__ = ["TracedArray", "dispatch", "wrap"]
 
@@ -38,8 +40,19 @@ class TracedArray(Handle):
     _tracejit_traced = True
     __array_priority__ = 1000.0
 
-    def __init__(self, atom: Atom, base: TracedArray | None = None, path: Path = ()) -> None:
+    def __init__(
+        self,
+        atom: Atom,
+        base: TracedArray | None = None,
+        path: Path = (),
+        *,
+        writeable: bool = True,
+        how: str = "shape",
+        c_order: bool | None = None,
+    ) -> None:
         self._atom, self._base, self._path = atom, base, path
+        self._writeable = writeable and (base is None or base._writeable)
+        self._first, self._how, self._c_order = atom, how, c_order
         self._version, self._born = 0, born()
         self._seen = base._current_version() if base is not None else 0
 
@@ -49,17 +62,27 @@ class TracedArray(Handle):
     def atom(self) -> Atom:
         """The value that this handle stands for now."""
         if self._base is not None and self._seen != self._base._current_version():
+            self._settle()
+        if self._base is None or self._seen == self._base._current_version():
+            return self._atom
+        base = self._base.atom
+        atom = follow(base, self._path)
+        if current().owns(base):  # else this is a nested trace, which ends before the handle does
             touch(self, False)
-            self._atom = follow(self._base.atom, self._path)
-            self._seen = self._base._current_version()
-        return self._atom
+            self._atom, self._seen = atom, self._base._current_version()
+        return atom
 
     def _current_version(self) -> int:
         return self._version if self._base is None else self._base._current_version()
 
     def _rebind(self, atom: Atom) -> None:
         """Let this handle, its base and every view of it see ``atom`` as the new contents."""
+        if not self._writeable:
+            raise ValueError("assignment destination is read-only")
+        self._settle()
         if self._base is None:
+            if active() is None and not current().owns(self._atom):
+                raise store_outside()
             touch(self, True)
             self._atom = atom
             self._version = next(versions)
@@ -79,26 +102,52 @@ class TracedArray(Handle):
     def _view_by(self, function: Any, *args: Any, **kwargs: Any) -> TracedArray:
         return self._view_from(lambda: FUNCTIONS[function](self, *args, **kwargs))
 
-    def _view_from(self, compute: Callable[[], Atom]) -> TracedArray:
+    def _view_from(self, compute: Callable[[], Atom], how: str = "shape") -> TracedArray:
         """Return what ``compute`` makes of this array; a view of it if it only moved entries."""
-        base, start = current().resolve(self.atom), len(current().eqns)
-        result = compute()
-        path = path_between(base, result, current().eqns[start:])
-        return TracedArray(result) if path is None else TracedArray(result, self, path)
+        base = current().resolve(self.atom)
+        return self._as_view(base, compute(), how=how)
+
+    def _as_view(self, base: Atom, result: Atom, writeable: bool = True, how: str = "shape") -> TracedArray:
+        """Return ``result``, computed from ``base`` (the contents of this array), as a view if it is one."""
+        path = path_between(base, result, current().makers)
+        if path is None or self._is_scalar():
+            return TracedArray(result)
+        return TracedArray(result, self, path, writeable=writeable, how=how)
+
+    def _is_scalar(self) -> bool:
+        """Return whether this is a NumPy scalar: no axes, and no view of an array."""
+        return self._base is None and not self.atom.shape
+
+    def _root(self) -> tuple[TracedArray, Path]:
+        """Return the array that this is a view of in the end, and the path from there."""
+        root, path = self, self._path
+        while root._base is not None:
+            root = root._base
+            path = (*root._path, *path)
+        return root, path
+
+    def _settle(self) -> None:
+        """Decide whether this is a view or a copy, where NumPy looks at strides: before either side changes."""
+        if self._base is None:
+            return
+        self._base._settle()
+        root, path = self._root()
+        if fits_any_layout(root._first.shape, path, self._how):
+            return
+        if root._c_order is None:
+            builder = current()
+            root._c_order = in_c_order(root._first, builder.makers, lambda var: concrete(var, builder))
+        if not root._c_order:
+            raise unknown_layout()
+        if copies(root._first.shape, path, self._how):
+            touch(self, False)
+            self._base, self._path = None, ()
 
     def _assign(self, value: Any) -> None:
         """``self[...] = value`` with NumPy's casting."""
         new = operand(value)
         refuse_truncation(new, self.atom)
         self._rebind(fit(convert(new, dtype=self.dtype), self.atom.shape))
-
-    def _scatter(self, ufunc: np.ufunc, key: Any, value: Any) -> None:
-        """``ufunc.at(self, key, value)``."""
-        if ufunc not in (np.add, np.subtract):
-            raise unsupported(f"`{ufunc.__name__}.at`", "Loop over the indices; only `add.at` and `subtract.at` are ops.")
-        refuse_truncation(operand(value), self.atom)
-        added = operand(value) if ufunc is np.add else UFUNCS[np.negative](operand(value))
-        self._rebind(add_at(self.atom, key, added))
 
     # --- attributes ---------------------------------------------------------------------------------------------------
 
@@ -156,7 +205,7 @@ class TracedArray(Handle):
 
     def ravel(self, order: str = "C") -> Any:
         """As ``ndarray.ravel``: a view."""
-        return self._view_by(np.ravel, order=order)
+        return self._view_from(lambda: FUNCTIONS[np.ravel](self, order=order), how="packed")
 
     def flatten(self, order: str = "C") -> Any:
         """As ``ndarray.flatten``: a copy."""
@@ -176,24 +225,47 @@ class TracedArray(Handle):
     def real(self) -> Any:
         return dispatch(np.real, (self,), {})
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._rebind(with_part(self.atom, complex_parts.real, operand(value)))
+
     @property
     def imag(self) -> Any:
         return dispatch(np.imag, (self,), {})
 
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._rebind(with_part(self.atom, complex_parts.imag, operand(value)))
+
     @property
     def flat(self) -> Any:
-        return self.reshape(-1)
+        base = current().resolve(self.atom)
+        return self._as_view(base, FUNCTIONS[np.ravel](self), how="flat")
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
-        """As ``ndarray.astype``; always a copy."""
+        """As ``ndarray.astype``."""
         dtype = np.dtype(dtype)
+        if not copy and dtype == self.dtype:
+            return self
         if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
             raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule '{casting}'")
         return TracedArray(convert(self.atom, dtype=dtype))
 
     def copy(self, order: str = "C") -> Any:
         """As ``ndarray.copy``."""
-        return TracedArray(self.atom)
+        return TracedArray(current().resolve(self.atom), c_order=True if order == "C" else None)
+
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        """As ``ndarray.partition``: in place."""
+        self._assign(dispatch(np.partition, (self, kth, axis, kind, order), {}))
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """As ``ndarray.put``: in place."""
+        dispatch(np.put, (self, indices, values, mode), {})
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """As ``ndarray.compress``."""
+        return dispatch(np.compress, (condition, self, axis, out), {})
 
     def fill(self, value: Any) -> None:
         """As ``ndarray.fill``."""
@@ -206,8 +278,10 @@ class TracedArray(Handle):
     # --- indexing and iteration ---------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        if is_basic(key):
-            return self._view_from(lambda: index(self.atom, key))
+        if is_basic(key) and self.ndim:
+            view = self._view_from(lambda: index(self.atom, key))
+            scalar = not view.ndim and not has_ellipsis(key)
+            return TracedArray(view.atom) if scalar else view
         return TracedArray(index(self.atom, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -247,26 +321,39 @@ class TracedArray(Handle):
         return self.atom if not self.ndim else TracedArray(self.atom).reshape(()).atom
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        raise _needs_value(
+        raise needs_value(
             "np.asarray()", "Use NumPy functions on it directly, or store it in an array made in the function."
         )
 
     def __float__(self) -> float:
-        raise _stored() or _needs_value(
-            "float()", "Leave the call out: NumPy scalars work as they are; for `math.f` use `np.f`."
-        )
+        hint = "Leave the call out: NumPy scalars work as they are; for `math.f` use `np.f`."
+        return float(self._integer(stored(), "float()", hint))
 
     def __int__(self) -> int:
-        raise _stored() or _needs_value(
-            "int()", "Use `x.astype(int)` or `np.floor(x)`; an integer can be an index as it is."
-        )
+        hint = "Use `x.astype(int)` or `np.floor(x)`; an integer can be an index as it is."
+        return self._integer(stored(), "int()", hint)
 
     def __complex__(self) -> complex:
-        raise _stored() or _needs_value("complex()", "Use `x + 0j` or `x.astype(complex)`.")
+        return complex(self._integer(stored(), "complex()", "Use `x + 0j` or `x.astype(complex)`."))
+
+    def _integer(self, error: Exception | None, what: str, hint: str) -> int:
+        """Return the value of one integer, which carries no derivative, and tie the trace to it; else raise."""
+        if error is None and self.dtype.kind in "iub" and not self.ndim:
+            return int(guard(self.atom))
+        raise error or needs_value(what, hint)
 
     def item(self, *args: Any) -> Any:
         """Return one entry, still traced."""
-        return self[args] if args else TracedArray(self._scalar())
+        if not args:
+            return TracedArray(self._scalar())
+        flat = len(args) == 1 and not isinstance(args[0], tuple)
+        return TracedArray(FUNCTIONS[np.ravel](self))[args[0]] if flat else self[args if len(args) > 1 else args[0]]
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if self.ndim:
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        rounded = dispatch(np.round, (self, digits or 0), {})
+        return rounded.astype(np.int64) if digits is None else rounded
 
     def __hash__(self) -> int:
         raise TypeError("unhashable type: 'numpy.ndarray'")
@@ -293,47 +380,29 @@ def wrap(result: Any) -> Any:
         return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
     if isinstance(result, list):
         return [wrap(r) for r in result]
-    return TracedArray(result) if isinstance(result, Atom) else result
+    return TracedArray(current().resolve(result)) if isinstance(result, Atom) else result
 
 
 def dispatch(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the traced meaning of a NumPy function, or raise the error that names a way out."""
-    if function in _VIEWS and args and type(args[0]) is TracedArray:
-        return args[0]._view_by(function, *args[1:], **kwargs)
     meaning = FUNCTIONS.get(function)
     if meaning is None:
         name = f"{getattr(function, '__module__', 'numpy')}.{getattr(function, '__name__', function)}"
         raise unsupported(f"`{name}`", way_out(function))
-    return wrap(meaning(*args, **kwargs))
+    if function not in VIEWS:
+        return wrap(meaning(*args, **kwargs))
+    sources = [a for a in args if type(a) is TracedArray]
+    bases = [current().resolve(a.atom) for a in sources]
+    options = {"writeable": VIEWS[function], "how": "packed" if function is np.ravel else "shape"}
+    return _views(meaning(*args, **kwargs), sources, bases, options)
 
 
-def refuse_truncation(value: Atom, target: Atom) -> None:
-    """Raise if writing ``value`` into ``target`` would cut a traced fraction off."""
-    if isinstance(value, Var) and value.aval.inexact and target.dtype.kind in "iub":
-        raise IntegerStoreError(
-            f"A traced {value.dtype} value is written into an array of integer dtype {target.dtype}.",
-            where=current().source(),
-            detail=f"array: {operands_text([target])}; value: {operands_text([value])}",
-            hint="NumPy would cut the fraction and the gradient would vanish; make the array with dtype=float.",
-        )
-
-
-def _needs_value(what: str, hint: str) -> TracejitError:
-    return ConcretizationError(
-        f"`{what}` needs a plain value, but the value is traced.", where=current().source(), hint=hint
-    )
-
-
-def _stored() -> TracejitError | None:
-    """Return the error for a store into an entry of a plain ndarray, if NumPy asks for a number because of one."""
-    frame = sys._getframe(2)
-    if frame.f_code.co_code[frame.f_lasti] != dis.opmap["STORE_SUBSCR"]:
-        return None
-    return ConcretizationError(
-        "A traced value is written into a plain ndarray.",
-        where=current().source(),
-        hint="Make the array from traced ones, for example with `np.zeros_like(x)` or `np.stack`, or pass it in.",
-    )
+def _views(result: Any, sources: list[TracedArray], bases: list[Atom], options: dict[str, Any]) -> Any:
+    """Return handles for the atoms in ``result``; views of ``sources`` where they only move their entries."""
+    if not isinstance(result, Atom):
+        return type(result)(_views(r, sources, bases, options) for r in result)
+    handles = (s._as_view(b, result, **options) for s, b in zip(sources, bases, strict=True))
+    return next((h for h in handles if h._base is not None), TracedArray(result))
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -366,7 +435,7 @@ def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
 
     def method(self: TracedArray, other: Any) -> Any:
         result = TracedArray(UFUNCS[ufunc](self.atom, operand(other)))
-        if not self.ndim:
+        if self._is_scalar():
             return result
         if len(result.atom.shape) > self.ndim:
             raise BroadcastError(
@@ -381,34 +450,15 @@ def _in_place(ufunc: np.ufunc) -> Callable[..., Any]:
     return method
 
 
-_VIEWS = frozenset({
-    np.reshape, np.ravel, np.transpose, np.matrix_transpose, np.permute_dims, np.swapaxes, np.moveaxis, np.rollaxis,
-    np.squeeze, np.expand_dims,
-})  # fmt: skip
-"""Functions whose result NumPy lets share memory with their first argument."""
-
-_BINARY = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
-    "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
-}  # fmt: skip
-_COMPARISONS = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
-_UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-_METHODS = (
-    "all any argmax argmin argsort clip conj cumprod cumsum diagonal dot max mean min nonzero prod repeat round "
-    "searchsorted std sum take trace var"
-).split()
-
-for _name, _ufunc in _BINARY.items():
+for _name, _ufunc in BINARY.items():
     setattr(TracedArray, f"__{_name}__", _binary(_ufunc, False))
     setattr(TracedArray, f"__r{_name}__", _binary(_ufunc, True))
     setattr(TracedArray, f"__i{_name}__", _in_place(_ufunc))
-for _name, _ufunc in _COMPARISONS.items():
+for _name, _ufunc in COMPARISONS.items():
     setattr(TracedArray, f"__{_name}__", _binary(_ufunc, False))
-for _name, _ufunc in _UNARY.items():
+for _name, _ufunc in UNARY.items():
     setattr(TracedArray, f"__{_name}__", _unary(_ufunc))
-for _name in _METHODS:
+TracedArray.conj = TracedArray.conjugate = _unary(np.conjugate)  # type: ignore[attr-defined]
+for _name in METHODS:
     setattr(TracedArray, _name, _method(getattr(np, _name)))
-symbolic.WRAP = TracedArray
+symbolic.set_handle(TracedArray)

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.registry import FUNCTIONS, UFUNCS, is_traced, operand, unsupported
+from tracejit.frontend.by_name import ufunc_meaning
+from tracejit.frontend.indexing import add_at
+from tracejit.frontend.refusals import refuse_truncation
+from tracejit.frontend.registry import FUNCTIONS, is_traced, operand, unsupported
 from tracejit.ir.tape import Atom
 from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert
-from tracejit.ops.elementwise import select
+from tracejit.ops.elementwise import neg, select
 
 __all__ = ["call_ufunc"]
 
@@ -35,7 +38,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
 
 
 def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    meaning = UFUNCS.get(ufunc)
+    meaning = ufunc_meaning(ufunc)
     if meaning is None:
         raise unsupported(f"The ufunc `{ufunc.__name__}`", "Write it with supported NumPy functions.")
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
@@ -106,7 +109,11 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, *values: Any) -> None:
         target._become_traced()
     if not is_traced(target):
         raise unsupported(f"`{ufunc.__name__}.at` on a plain ndarray", "Make the array inside the traced function.")
-    target._scatter(ufunc, key, *values)
+    if ufunc not in (np.add, np.subtract) or len(values) != 1:
+        raise unsupported(f"`{ufunc.__name__}.at`", "`np.add.at` and `np.subtract.at` are; else write a loop.")
+    value = operand(values[0])
+    refuse_truncation(value, target.atom)
+    target._rebind(add_at(target.atom, key, value if ufunc is np.add else neg(value)))
 
 
 def _refuse(ufunc: np.ufunc, method: str) -> Any:

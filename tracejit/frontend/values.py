@@ -20,7 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from tracejit.errors import NonNumericError
 from tracejit.frontend.registry import is_traced
+from tracejit.ir.source import here
 
 __all__ = [
     "HEAP_TYPE",
@@ -29,6 +31,7 @@ __all__ = [
     "is_constant",
     "is_library",
     "is_numeric",
+    "require_plain",
     "is_user_class",
     "is_user_function",
     "same",
@@ -125,9 +128,23 @@ def is_numeric(value: Any) -> bool:
     """
     if type(value) is float:
         return True
-    if isinstance(value, (np.ndarray, np.generic)):
+    if isinstance(value, (np.ndarray, np.generic)) and not is_traced(value):
+        require_plain(value)
         return value.dtype.kind in _NUMERIC_KINDS
     return (isinstance(value, (float, complex)) and not isinstance(value, enum.Enum)) or is_traced(value)
+
+
+def require_plain(value: Any) -> None:
+    """Raise for arrays of a subclass that computes in another way: masks, units, products of matrices."""
+    if type(value) is np.ndarray or isinstance(value, np.generic):
+        return
+    changed = type(value).__array_ufunc__ is not np.ndarray.__array_ufunc__
+    if changed or isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        raise NonNumericError(
+            f"An array of type {type(value).__name__} computes in another way than plain arrays do.",
+            where=here(),
+            hint="Pass the plain array `np.asarray(a)`, and a mask as a second array for `np.where`.",
+        )
 
 
 def is_constant(value: Any) -> bool:

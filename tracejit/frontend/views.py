@@ -2,49 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from tracejit.ir.aval import real_dtype
 from tracejit.ir.tape import Atom, Eqn
 from tracejit.ops.base import Op
-from tracejit.ops.broadcasting import expand_dims, squeeze
+from tracejit.ops.broadcasting import broadcast, broadcast_to, convert, expand_dims, full, squeeze
+from tracejit.ops.complex_parts import from_parts, imag, real
+from tracejit.ops.elementwise import select
 from tracejit.ops.joining import slice_update
-from tracejit.ops.linear import reshape, slice_, transpose
+from tracejit.ops.linear import diagonal, reshape, slice_, transpose
+from tracejit.ops.logic import not_equal
 
-__all__ = ["Path", "follow", "is_basic", "path_between", "put"]
+__all__ = ["VIEWS", "Path", "follow", "has_ellipsis", "is_basic", "path_between", "put", "with_part"]
 
 Path = tuple[tuple[Op, dict[str, Any]], ...]
 
 _BIJECTIVE = (reshape, transpose, squeeze, expand_dims)
+_MOVES = (*_BIJECTIVE, slice_, diagonal, broadcast, real, imag)
+
+VIEWS: dict[Any, bool] = dict.fromkeys(
+    [
+        np.reshape, np.ravel, np.transpose, np.matrix_transpose, np.swapaxes, np.moveaxis, np.rollaxis,
+        np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.flip, np.flipud, np.fliplr,
+        np.rot90, np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit, np.unstack, np.trim_zeros,
+        np.einsum, np.real, np.imag,
+    ],
+    True,
+) | dict.fromkeys(
+    [np.diag, np.diagonal, np.linalg.diagonal, np.broadcast_to, np.broadcast_arrays], False
+)  # fmt: skip
+"""NumPy's functions whose results are views of arguments where they can be, and whether these may be written."""
 
 
 def is_basic(key: Any) -> bool:
     """Return whether indexing with ``key`` gives a view: slices, ints, ``None``, ``...``, and not only ints."""
     parts = key if isinstance(key, tuple) else (key,)
     basic = all(p is None or p is Ellipsis or type(p) is slice or _is_int(p) for p in parts)
-    return basic and not all(_is_int(p) for p in parts) or basic and not isinstance(key, tuple)
+    return basic and not (isinstance(key, tuple) and all(_is_int(p) for p in parts))
+
+
+def has_ellipsis(key: Any) -> bool:
+    """Return whether ``key`` gives an array, if only one without axes, where it would else give a scalar."""
+    return any(part is Ellipsis for part in (key if isinstance(key, tuple) else (key,)))
 
 
 def _is_int(part: Any) -> bool:
     return isinstance(part, int | np.integer) and not isinstance(part, bool)
 
 
-def path_between(base: Atom, result: Atom, eqns: Sequence[Eqn]) -> Path | None:
-    """Return the ops that lead from ``base`` to ``result`` if all of them only move entries, else None.
-
-    A scalar result is None too: NumPy gives a scalar there, not a view.
-    """
-    path, at = [], base
-    for eqn in eqns:
-        if eqn.operands != (at,) or not (eqn.op in _BIJECTIVE or eqn.op is slice_):
+def path_between(base: Atom, result: Atom, makers: Mapping[Atom, Eqn]) -> Path | None:
+    """Return the ops that lead from ``base`` to ``result`` if all of them only move entries, else None."""
+    path: list[tuple[Op, dict[str, Any]]] = []
+    at = result
+    while at is not base:
+        eqn = makers.get(at)
+        if eqn is None or eqn.op not in _MOVES:
             return None
-        if eqn.op is reshape and any(op is not reshape for op, _ in path):
-            return None  # NumPy copies where strides do not fit the new shape
         path.append((eqn.op, dict(eqn.params)))
-        (at,) = eqn.results
-    return tuple(path) if at is result and result.shape else None
+        (at,) = eqn.operands
+    path.reverse()
+    return tuple(path)
 
 
 def follow(base: Atom, path: Path) -> Atom:
@@ -61,9 +82,30 @@ def put(base: Atom, path: Path, value: Atom) -> Atom:
     stages = [base]
     for op, params in path[:-1]:
         stages.append(op.bind(stages[-1], **params))
-    for stage, (op, params) in zip(reversed(stages), reversed(path), strict=True):
-        if op is slice_:
-            value = slice_update(stage, value, start=params["start"], step=params["step"])
-        else:
-            value = op.transpose(value, stage.aval, **params)  # type: ignore[attr-defined]
+    # (Without a path ``value`` itself is the result, and there is one stage more than steps.)
+    for stage, (op, params) in zip(reversed(stages), reversed(path), strict=False):
+        value = _put_one(op, params, stage, value)
     return value
+
+
+def with_part(z: Atom, part: Op, value: Atom) -> Atom:
+    """Return ``z`` with its real or imaginary part replaced."""
+    value = broadcast_to(convert(value, dtype=real_dtype(z.dtype)), z.shape)
+    if z.dtype.kind != "c":
+        if part is imag:
+            raise TypeError("array does not have imaginary part to set")
+        return value
+    return from_parts(value, imag(z)) if part is real else from_parts(real(z), value)
+
+
+def _put_one(op: Any, params: dict[str, Any], stage: Atom, value: Atom) -> Atom:
+    if op is slice_:
+        return slice_update(stage, value, start=params["start"], step=params["step"])
+    if op in (real, imag):
+        return with_part(stage, op, value)
+    moved: Atom = op.transpose(value, stage.aval, **params)
+    if op is diagonal:
+        ones = full(1, value.shape, np.dtype(np.int8))
+        marked = op.transpose(ones, stage.aval.with_dtype(ones.dtype), **params)
+        return select(not_equal(marked, 0), moved, stage)
+    return moved

@@ -66,9 +66,10 @@ def is_inexact(dtype: DType) -> bool:
 
 def real_dtype(dtype: DType) -> DType:
     """Return the real dtype of the same precision."""
-    return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
+    return np.zeros(0, dtype).real.dtype if dtype.kind == "c" else dtype
 
 
 def compute_dtype(dtype: DType) -> DType:
     """Return the dtype that loops compute in: float16 in float32, longdouble in float64 (SEMANTICS)."""
-    return {"e": np.dtype("f4"), "g": np.dtype("f8"), "G": np.dtype("c16")}.get(dtype.char, dtype)
+    replaced: dict[str, DType] = {"e": np.dtype("f4"), "g": np.dtype("f8"), "G": np.dtype("c16")}
+    return replaced.get(dtype.char, dtype)

@@ -54,7 +54,7 @@ class Source:
 def here() -> Source | None:
     """Return the place of the innermost caller that belongs neither to tracejit nor to NumPy."""
     frame = sys._getframe(1)
-    stack = []
+    stack: list[tuple[str, int, str]] = []
     while frame is not None and len(stack) < _DEPTH:
         code = frame.f_code
         if not code.co_filename.startswith(_HIDDEN) or code.co_filename == _EXAMPLE:

@@ -1,7 +1,7 @@
 """The linear tape: variables, equations, guards, and the builder that every producer of tapes appends to.
 
-Tapes are frozen and compared by identity.  Whoever makes a tape opens a `Builder` with ``with``, calls ops (which append
-to the innermost builder of the thread) and calls `Builder.finish`.
+Tapes are frozen and compared by identity.  Whoever makes a tape opens a `Builder` with ``with``, calls ops (which
+append to the innermost builder of the thread) and calls `Builder.finish`.
 """
 
 from __future__ import annotations

@@ -3,18 +3,18 @@
 Conventions shared by all rules
 -------------------------------
 * Operands are atoms (`Var` or `Lit`), static parameters are keywords and hashable.
-* Derivative and batching rules are written with ops; they append to the current builder, so their output is a tape that
-  can be differentiated again.
+* Derivative and batching rules are written with ops; they append to the current builder, so their output is a tape
+  that can be differentiated again.
 * An absent tangent or cotangent is ``None``.  Rules are only asked about inexact operands and results.
-* ``absorb`` says that a tangent or cotangent may hold exact zeros put there by a selection, or infinities: products must
-  then keep zeros exact (SEMANTICS, "zero absorbs").  An op whose own rule can cause that has ``taints = True``.
+* ``absorb`` says that a tangent or cotangent may hold exact zeros put there by a selection, or infinities: products
+  must then keep zeros exact (SEMANTICS, "zero absorbs").  An op whose own rule can cause that has ``taints = True``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from tracejit.ir.dims import Dim, Symbol
 from tracejit.ir.interpret import evaluate_params
 from tracejit.ir.tape import Atom, Lit, Var, current
 
-__all__ = ["REGISTRY", "Linear", "Maybe", "Opaque", "Op", "Read", "Reduction", "as_atom"]
+__all__ = ["REGISTRY", "Linear", "Maybe", "Op", "Opaque", "Read", "Reduction", "as_atom"]
 
 REGISTRY: dict[str, Op] = {}
 """Every op by name, for tests and documentation; no pass looks anything up here."""
@@ -40,14 +40,14 @@ def as_atom(value: Any) -> Atom:
         scalar = np.asarray(value)[()]
         return Lit(scalar if isinstance(scalar, np.generic) else np.float64(value), weak=True)  # a huge int
     array = np.asarray(value)
-    return Lit(array[()]) if array.ndim == 0 else current().const(array)
+    return Lit(array[()]) if array.ndim == 0 else current().const(array)  # type: ignore[arg-type]
 
 
 class Op(ABC):
     """One operation.  Its instances are the ``op`` of equations."""
 
     name: str
-    taints: ClassVar[bool] | bool = False
+    taints: bool = False
 
     def may_taint(self, operands: Sequence[Atom]) -> bool:
         """Return whether `taints` holds for these operands (a literal can rule a singularity out)."""
@@ -61,9 +61,9 @@ class Op(ABC):
         """Append an equation; return its result variable (a tuple of them for ops with several results)."""
         atoms = [as_atom(x) for x in operands]
         inferred = self.infer(*(a.aval for a in atoms), **params)
-        many = isinstance(inferred, tuple)
-        results = current().append(self, atoms, params, inferred if many else (inferred,))
-        return results if many else results[0]
+        avals = inferred if isinstance(inferred, tuple) else (inferred,)
+        results = current().append(self, atoms, params, avals)
+        return results if isinstance(inferred, tuple) else results[0]
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
         return self.bind(*operands, **params)

@@ -18,11 +18,11 @@ from tracejit.ir.tape import Atom
 from tracejit.ops.arithmetic import divide, sign
 from tracejit.ops.base import as_atom
 from tracejit.ops.broadcasting import broadcast_to, convert
-from tracejit.ops.elementwise import DType, Elementwise, constant, scale, select
+from tracejit.ops.elementwise import DType, Elementwise, common_dtype, constant, neg, scale, select
 from tracejit.ops.logic import equal
 from tracejit.ops.transcendental import arctan2
 
-__all__ = ["absolute", "angle", "conjugate", "fabs", "imag", "real"]
+__all__ = ["absolute", "angle", "conjugate", "fabs", "from_parts", "imag", "real"]
 
 
 class RealValued(Elementwise):
@@ -35,13 +35,13 @@ class RealValued(Elementwise):
 
     def jvp(self, tangents, operands, results, absorb):  # type: ignore[no-untyped-def]
         if operands[0].dtype.kind != "c":
-            return super().jvp(tangents, operands, results, absorb)  # type: ignore[no-untyped-call]
+            return super().jvp(tangents, operands, results, absorb)
         slope = self.partials[0](results[0], *operands)  # type: ignore[misc]
         return (real(scale(tangents[0], slope, absorb or self.may_taint(operands))),)
 
     def vjp(self, cotangents, operands, results, wanted, absorb):  # type: ignore[no-untyped-def]
         wide = convert(cotangents[0], dtype=operands[0].dtype)
-        return super().vjp((wide,), operands, results, wanted, absorb)  # type: ignore[no-untyped-call]
+        return super().vjp((wide,), operands, results, wanted, absorb)
 
 
 class Part(RealValued):
@@ -109,3 +109,29 @@ class Conjugate(Elementwise):
 
 
 conjugate = Conjugate("conjugate", np.conjugate, "conjugate({0})", lambda y, z: 1)
+
+
+class FromParts(Elementwise):
+    """``a + 1j*b`` of real numbers, infinite ones too, where a product with ``1j`` would give NaN."""
+
+    def dtypes(self, avals: Sequence[Aval]) -> tuple[tuple[DType, ...], DType]:
+        part = np.result_type(common_dtype(avals), np.float16 if any(a.inexact for a in avals) else np.float64)
+        return (part, part), np.result_type(part, np.complex64)
+
+    def jvp(self, tangents, operands, results, absorb):  # type: ignore[no-untyped-def]
+        return (self(*(constant(0, x) if t is None else t for t, x in zip(tangents, operands, strict=True))),)
+
+    def vjp(self, cotangents, operands, results, wanted, absorb):  # type: ignore[no-untyped-def]
+        (c,) = cotangents
+        return (real(c) if wanted[0] else None, neg(imag(c)) if wanted[1] else None)
+
+
+def _joined(a: Any, b: Any) -> Any:
+    result = np.empty(np.broadcast_shapes(np.shape(a), np.shape(b)), np.result_type(a, b, np.complex64))
+    result.real, result.imag = a, b
+    return result[()]
+
+
+from_parts = FromParts(
+    "from_parts", _joined, "complex({0}, {1})", lambda y, a, b: 1, lambda y, a, b: 1j, real_only=True
+)

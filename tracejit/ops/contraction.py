@@ -135,10 +135,10 @@ class AbsorbZeros(Product):
         return fixed.reshape(y.shape)
 
     def jvp(self, tangents, operands, results, absorb, **params):  # type: ignore[no-untyped-def]
-        return contract.jvp(tangents[1:], operands[1:], results, True, **params)  # type: ignore[no-untyped-call]
+        return contract.jvp(tangents[1:], operands[1:], results, True, **params)
 
     def vjp(self, cotangents, operands, results, wanted, absorb, **params):  # type: ignore[no-untyped-def]
-        inward = contract.vjp(cotangents, operands[1:], results, wanted[1:], True, **params)  # type: ignore[no-untyped-call]
+        inward = contract.vjp(cotangents, operands[1:], results, wanted[1:], True, **params)
         return (None, *inward)
 
     def batch(self, size, operands, batched, *, batch, summed, first):  # type: ignore[no-untyped-def]

@@ -48,13 +48,12 @@ class QR(Opaque):
         return a.with_shape((*stack, rows, width)), a.with_shape((*stack, width, columns))
 
     def impl(self, a: Any, *, width: int) -> Any:
-        mode = "reduced" if width == a.shape[-1] else "complete"
-        q, r = np.linalg.qr(plain(a), mode=mode)
+        q, r = np.linalg.qr(plain(a), mode="reduced" if width == a.shape[-1] else "complete")
         return q.astype(a.dtype), r.astype(a.dtype)
 
     def jvp(self, tangents, operands, results, absorb, *, width):  # type: ignore[no-untyped-def]
         count = operands[0].shape[-1]
-        q, r = _square(*results, count)
+        q, r = _square(results[0], results[1], count)
         turned = triangular_solve(r, swap(tangents[0]), lower=False, transposed=True, unit=False)
         relative = swap(turned)
         inner = matmul(hermitian(q), relative)
@@ -69,7 +68,7 @@ class QR(Opaque):
 
     def vjp(self, cotangents, operands, results, wanted, absorb, *, width):  # type: ignore[no-untyped-def]
         count = operands[0].shape[-1]
-        (q_bar, r_bar), (q, r) = cotangents, _square(*results, count)
+        (q_bar, r_bar), (q, r) = cotangents, _square(results[0], results[1], count)
         inner: Maybe = None
         outer: Maybe = None
         if q_bar is not None:
@@ -82,6 +81,7 @@ class QR(Opaque):
             inner = accumulate(inner, _stretch_transposed(matmul(outward, hermitian(r))))
         assert inner is not None
         total = accumulate(outer, matmul(q, inner))
+        assert total is not None
         solved = triangular_solve(conjugate(r), swap(total), lower=False, transposed=False, unit=False)
         return (conjugate(swap(solved)),)
 
@@ -160,6 +160,7 @@ class Eig(Opaque):
         inner = None if w_bar is None else on_diagonal(w_bar)
         if v_bar is not None:
             inner = accumulate(inner, mul(self._factors(w), matmul(swap(v), v_bar)))
+        assert inner is not None
         pulled = matmul(inner, swap(v))
         total = lu_solve(v, pulled, *factor(v), transposed=True, checked=False)
         return (convert(total, dtype=operands[0].dtype),)

@@ -44,11 +44,22 @@ __all__ = ["determinant_of", "frozen", "parity", "pseudo_inverse", "slogdet_of"]
 Kernel = tuple[Callable[..., None], tuple[Any, ...]]
 
 
-def _hand_on(*arguments):  # type: ignore[no-untyped-def]
-    """Copy the last operand; what follows it are the result and the number of entries."""
-    source, target, size = arguments[-3].reshape(-1), arguments[-2].reshape(-1), arguments[-1]
+def _hand_on(value, target, size):  # type: ignore[no-untyped-def]
     for i in range(size):
-        target[i] = source[i]
+        target.reshape(-1)[i] = value.reshape(-1)[i]
+
+
+def _hand_on_second(_, value, target, size):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        target.reshape(-1)[i] = value.reshape(-1)[i]
+
+
+def _hand_on_third(_, other, value, target, size):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        target.reshape(-1)[i] = value.reshape(-1)[i]
+
+
+_COPIES: dict[int, Callable[..., None]] = {1: _hand_on, 2: _hand_on_second, 3: _hand_on_third}
 
 
 class Stated(Opaque):
@@ -64,7 +75,7 @@ class Stated(Opaque):
         return self(*lifted(size, operands, batched))
 
     def kernel(self, *avals: Aval) -> Kernel:
-        return _hand_on, (prod(avals[-1].shape),)
+        return _COPIES[len(avals)], (prod(avals[-1].shape),)
 
 
 class Frozen(Stated):

@@ -46,6 +46,18 @@ class Comparison(Elementwise):
         return super().__call__(_strong_unless_fits(a, b.dtype), _strong_unless_fits(b, a.dtype))
 
 
+class Ordering(Comparison):
+    """A comparison that orders complex numbers by their real parts, equal ones by their imaginary parts."""
+
+    def expression(self, names: Sequence[str], operands: Sequence[Atom]) -> str:
+        text = super().expression(names, operands)
+        if operands[0].dtype.kind != "c":
+            return text
+        (a, b), (_, sign, _) = names, text.split()
+        real = f"real({a}) {sign[0]} real({b}) and not isnan(imag({a})) and not isnan(imag({b}))"
+        return f"({real}) or (real({a}) == real({b}) and imag({a}) {sign} imag({b}))"
+
+
 def _strong_unless_fits(atom: Atom, other: DType) -> Atom:
     return atom if fits(atom, other) or not isinstance(atom, Lit) else Lit(atom.value)
 
@@ -58,12 +70,13 @@ class Logical(Elementwise):
         return (boolean,) * len(avals), boolean
 
 
-def _comparison(ufunc: np.ufunc, sign: str, ordered: bool = True) -> Comparison:
-    return Comparison(ufunc.__name__, ufunc, f"{{0}} {sign} {{1}}", None, None, real_only=ordered)
+def _comparison(ufunc: np.ufunc, sign: str) -> Comparison:
+    family = Comparison if sign in ("==", "!=") else Ordering
+    return family(ufunc.__name__, ufunc, f"{{0}} {sign} {{1}}", None, None)
 
 
-equal = _comparison(np.equal, "==", ordered=False)
-not_equal = _comparison(np.not_equal, "!=", ordered=False)
+equal = _comparison(np.equal, "==")
+not_equal = _comparison(np.not_equal, "!=")
 less = _comparison(np.less, "<")
 less_equal = _comparison(np.less_equal, "<=")
 greater = _comparison(np.greater, ">")

@@ -194,21 +194,24 @@ class ArgReduction(Op):
 
 
 class SizeOf(Op):
-    """The extent ``size`` as a scalar of ``dtype``; it has no operands, loops write the size itself."""
+    """The extent ``size`` as a scalar of ``dtype``; it has no operands, loops write the size itself.
+
+    It is ``weak`` where user code holds it as a Python int.
+    """
 
     name = "size_of"
 
-    def __call__(self, size: Dim, dtype: Any = np.int64) -> Atom:
+    def __call__(self, size: Dim, dtype: Any = np.int64, weak: bool = False) -> Atom:
         dtype = np.dtype(dtype)
         if isinstance(size, int):
-            return Lit(dtype.type(size))
-        result: Atom = self.bind(size=size, dtype=dtype)
+            return Lit(dtype.type(size), weak=weak)
+        result: Atom = self.bind(size=size, dtype=dtype, weak=weak)
         return result
 
-    def infer(self, *, size: Dim, dtype: np.dtype[Any]) -> Aval:
-        return Aval((), dtype)
+    def infer(self, *, size: Dim, dtype: np.dtype[Any], weak: bool) -> Aval:
+        return Aval((), dtype, weak)
 
-    def impl(self, *, size: int, dtype: np.dtype[Any]) -> Any:
+    def impl(self, *, size: int, dtype: np.dtype[Any], weak: bool) -> Any:
         return dtype.type(size)
 
     def jvp(self, tangents, operands, results, absorb, **params):  # type: ignore[no-untyped-def]

@@ -101,10 +101,10 @@ def _swap_rows(x, swaps, n, k, backward):  # type: ignore[no-untyped-def]
 
 
 def _is_singular(lu, n):  # type: ignore[no-untyped-def]
+    zeros = 0
     for r in range(n):
-        if lu[r, r] == 0:
-            return True
-    return False
+        zeros += lu[r, r] == 0
+    return zeros > 0
 
 
 def lu_solve_kernel(a, b, lu, pivots, x, size, n, k, transposed, checked):  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917

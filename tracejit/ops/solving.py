@@ -122,7 +122,8 @@ class TriangularSolve(Opaque):
 
     def impl(self, t: Any, b: Any, *, lower: bool, transposed: bool, unit: bool) -> Any:
         x, factors = np.empty_like(plain(b)), plain(t)
-        triangular_kernel(factors, plain(b), x, stack_size(b.shape), *b.shape[-2:], lower, transposed, unit)
+        n, k = b.shape[-2:]
+        triangular_kernel(factors, plain(b), x, stack_size(b.shape), n, k, lower, transposed, unit)
         return x.astype(b.dtype)
 
     def jvp(self, tangents, operands, results, absorb, *, lower, transposed, unit):  # type: ignore[no-untyped-def]

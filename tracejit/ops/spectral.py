@@ -46,7 +46,7 @@ def rounding_error(w: Atom, extent: Dim) -> Atom:
     """Return the rounding error of eigenvalues or singular values: one number per stack."""
     largest = reduce_max(absolute(w), axes=(len(w.shape) - 1,))
     size = size_of(extent, largest.dtype)
-    return mul(largest, mul(size, 4 * float(np.finfo(compute_dtype(w.dtype)).eps)))
+    return mul(largest, mul(size, 4 * float(np.finfo(compute_dtype(w.dtype).type).eps)))
 
 
 class Eigh(Opaque):
@@ -71,6 +71,7 @@ class Eigh(Opaque):
         inner = None if w_bar is None else on_diagonal(convert(w_bar, dtype=v.dtype))
         if v_bar is not None:
             inner = accumulate(inner, mul(self._factors(w), matmul(hermitian(v), conjugate(v_bar))))
+        assert inner is not None
         return (conjugate(symmetrized(matmul(v, inner, hermitian(v)))),)
 
     @staticmethod

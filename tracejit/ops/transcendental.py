@@ -12,7 +12,7 @@ from tracejit.ir.tape import Atom
 from tracejit.ops.arithmetic import divide, hypot, may_vanish, reciprocal, sqrt, square, subtract
 from tracejit.ops.bounds import bounds, growth
 from tracejit.ops.elementwise import Elementwise, add, constant, mul, neg, select
-from tracejit.ops.logic import equal, greater, isinf, less, logical_and
+from tracejit.ops.logic import equal, greater, isinf, logical_and
 
 __all__ = [
     "arccos",
@@ -38,7 +38,6 @@ __all__ = [
     "radians",
     "sech_squared",
     "sin",
-    "sinc",
     "sinh",
     "tan",
     "tanh",
@@ -185,16 +184,3 @@ logaddexp2 = _log_of_sum(np.logaddexp2, LOG_2)
 
 degrees = _unary(np.degrees, lambda y, x: 180 / math.pi, cost=1)
 radians = _unary(np.radians, lambda y, x: math.pi / 180, cost=1)
-
-_SINC_TERMS = 12
-
-
-def sinc(x: Any) -> Atom:
-    """Return ``sin(pi x)/(pi x)``: near 0 the Taylor polynomial, whose derivatives are the limits."""
-    u = mul(math.pi, x)
-    u_squared = square(u)
-    near = less(u_squared, 1)
-    series: Any = constant((-1) ** _SINC_TERMS / math.factorial(2 * _SINC_TERMS + 1), u)
-    for k in reversed(range(_SINC_TERMS)):
-        series = add(mul(series, u_squared), (-1) ** k / math.factorial(2 * k + 1))
-    return select(near, series, divide(sin(u), u))

@@ -28,7 +28,8 @@ from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Builder, Eqn, Tape, current
 from tracejit.ops.base import Maybe
 from tracejit.ops.broadcasting import broadcast, convert, full, lead, operands_text
-from tracejit.ops.elementwise import add, mul
+from tracejit.ops.complex_parts import from_parts
+from tracejit.ops.elementwise import add, mul, neg
 from tracejit.ops.linear import iota, reshape, transpose
 from tracejit.ops.logic import equal
 from tracejit.ops.reduction import size_of
@@ -56,23 +57,42 @@ def check_options(structure: str, mode: str | None) -> None:
 # --- pointwise --------------------------------------------------------------------------------------------------------
 
 
-def pointwise(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
+def pointwise(traced: Traced, call: Call, atoms: Sequence[Atom], *, holomorphic: bool = False) -> Built:
     """The derivative at each point, proved to be all there is: one forward sweep with tangents of ones per argument."""
+    _check_complex(traced, call, holomorphic, "A pointwise derivative", real_inputs=True)
     parts = []
     for group in call.groups:
         wrt = [n for n in group.leaves if n is not None]
         if len(wrt) != 1 or group.tree.cls is not None:
             raise UnsupportedError(
-                f"A pointwise derivative is taken with respect to one array, but argument {group.name!r} is {group.tree}.",
+                "A pointwise derivative is taken with respect to one array, "
+                f"but argument {group.name!r} is {group.tree}.",
                 hint="Pass the coordinates as separate arguments and choose them with `argnums`.",
             )
         _prove(traced, wrt, group)
-        tangents: list[Maybe] = [None] * len(atoms)
-        tangents[wrt[0]] = full(1, atoms[wrt[0]].shape, atoms[wrt[0]].dtype)
-        parts.append((forward(traced, atoms, tangents)[1], traced.out_tree))
+        ones = full(1, atoms[wrt[0]].shape, atoms[wrt[0]].dtype)
+        parts.append((_slopes(traced, atoms, wrt[0], ones), traced.out_tree))
     if call.single:
         return parts[0]
     return [leaf for part in parts for leaf in part[0]], tuple_tree([tree for _, tree in parts])
+
+
+def _slopes(traced: Traced, atoms: Sequence[Atom], number: int, seed: Atom) -> list[Any]:
+    """Return the derivatives of the outputs along ``seed``; of real ones by complex numbers ``df/dx - i df/dy``."""
+
+    def along(direction: Atom) -> list[Any]:
+        tangents: list[Maybe] = [None] * len(atoms)
+        tangents[number] = direction
+        return forward(traced, atoms, tangents)[1]
+
+    moved = along(seed)
+    if seed.dtype.kind != "c":
+        return moved
+    turned = along(mul(seed, 1j))
+    return [
+        m if isinstance(m, Static) or m.dtype.kind == "c" else convert(from_parts(m, neg(t)), dtype=seed.dtype)
+        for m, t in zip(moved, turned, strict=True)
+    ]
 
 
 def _prove(traced: Traced, wrt: Sequence[int], group: Group) -> None:
@@ -96,7 +116,8 @@ def dense(
     traced: Traced, call: Call, atoms: Sequence[Atom], *, mode: str | None, holomorphic: bool, limit: int
 ) -> Built:
     """All derivatives, of shape ``output.shape + input.shape`` per pair of output and input."""
-    outputs = _numeric_outputs(traced, holomorphic)
+    outputs = _numeric_outputs(traced)
+    _check_complex(traced, call, holomorphic, "jacobian")
     inputs = [traced.tape.inputs[n].aval for n in call.wrt]
     rows, columns = (sum(dims.hint(a.size) for a in avals) for avals in (outputs, inputs))
     _check_size(rows, columns, outputs, limit)
@@ -104,11 +125,12 @@ def dense(
     table = sweep(traced, call, atoms, outputs)
     trees = [g.tree for g in call.groups]
     inner = trees[0] if call.single else tuple_tree(trees)
-    leaves: list[Any] = []
-    for row in range(len(outputs)):
-        for group in call.groups:
-            for number in group.leaves:
-                leaves.append(Static(None) if number is None else table[row, call.wrt.index(number)])
+    numbers = [number for group in call.groups for number in group.leaves]
+    leaves: list[Any] = [
+        Static(None) if number is None else table[row, call.wrt.index(number)]
+        for row in range(len(outputs))
+        for number in numbers
+    ]
     return leaves, graft(traced.out_tree, inner)
 
 
@@ -119,7 +141,7 @@ def graft(outer: TreeDef, inner: TreeDef) -> TreeDef:
     return TreeDef(outer.cls, outer.keys, tuple(graft(c, inner) for c in outer.children), outer.extra, outer.order)
 
 
-def _numeric_outputs(traced: Traced, holomorphic: bool) -> list[Aval]:
+def _numeric_outputs(traced: Traced) -> list[Aval]:
     avals = []
     for number in traced.outputs:
         if isinstance(number, Static):
@@ -129,14 +151,37 @@ def _numeric_outputs(traced: Traced, holomorphic: bool) -> list[Aval]:
                 hint="Is a `return` missing?" if number.value is None else "Return numbers and arrays only.",
             )
         aval = traced.tape.outputs[number].aval
-        if aval.dtype.kind == "c" and not holomorphic:
-            raise NonScalarOutputError(
-                f"jacobian needs a real output, but the output is complex ({aval.dtype}).",
-                where=last_line(traced.tape),
-                hint="Return real and imaginary part, or pass `holomorphic=True` if the function is complex differentiable.",
-            )
         avals.append(aval if aval.inexact else aval.with_dtype(np.dtype(float)))
     return avals
+
+
+def _check_complex(
+    traced: Traced, call: Call, holomorphic: bool, what: str, real_inputs: bool = False
+) -> None:
+    """Raise unless all is complex for a holomorphic function, and outputs are real for any other.
+
+    Complex outputs of ``real_inputs`` have a derivative too, where that is a matter of one direction only.
+    """
+    kinds = {traced.tape.inputs[n].dtype.kind for n in call.wrt}
+    for number in traced.outputs:
+        dtype = None if isinstance(number, Static) else traced.tape.outputs[number].dtype
+        if dtype is None or (dtype.kind == "c") == holomorphic or (real_inputs and kinds == {"f"}):
+            continue
+        wrong, hint = ("real", "Leave `holomorphic` out.") if holomorphic else ("complex", _HOLOMORPHIC)
+        raise NonScalarOutputError(
+            f"{what} needs a {'complex' if holomorphic else 'real'} output, but the output is {wrong} ({dtype}).",
+            where=last_line(traced.tape),
+            hint=hint,
+        )
+    if holomorphic and kinds != {"c"}:
+        raise NonNumericError(
+            f"{what} of a holomorphic function is taken by complex numbers, but an input is real.",
+            where=last_line(traced.tape),
+            hint="Pass `x.astype(complex)`, or leave `holomorphic` out.",
+        )
+
+
+_HOLOMORPHIC = "Return real and imaginary part, or pass `holomorphic=True` if the function is complex differentiable."
 
 
 def _check_size(rows: int, columns: int, outputs: Sequence[Aval], limit: int) -> None:
@@ -180,9 +225,7 @@ def _forward_columns(traced: Traced, call: Call, atoms: Sequence[Atom], outputs:
         aval = atoms[number].aval
 
         def sweep(primals: Sequence[Atom], seed: Atom, number: int = number) -> list[Atom]:
-            tangents: list[Maybe] = [None] * len(primals)
-            tangents[number] = seed
-            return forward(traced, primals, tangents)[1]
+            return _slopes(traced, primals, number, seed)
 
         for row, result in enumerate(_batched_sweep(sweep, atoms, aval)):
             count, inner = len(aval.shape), len(result.shape) - 1

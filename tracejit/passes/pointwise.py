@@ -25,7 +25,7 @@ Axes = tuple[int | None, ...]
 
 
 def mixing_equation(tape: Tape, wrt: Sequence[int], output: object) -> Eqn | str | None:
-    """Return None if the output is pointwise in the inputs ``wrt``; else the equation (or a reason) that mixes points."""
+    """Return None if the output is pointwise in the inputs ``wrt``, else the equation or reason that mixes points."""
     known: dict[Var, Axes] = {}
     for number in wrt:
         var = tape.inputs[number]
@@ -137,7 +137,7 @@ def _misplaced(axes: Axes) -> str | None:
     return None
 
 
-def _map_axes(eqn: Eqn, maps: Sequence[Axes | None]) -> Axes | None:
+def _map_axes(eqn: Eqn, maps: Sequence[Axes | None]) -> Axes | None:  # noqa: PLR0911  # one line per kind of op
     """Return the axes of the result, or None if the equation mixes points."""
     op, params = eqn.op, eqn.params
     if isinstance(op, Elementwise) or op is convert:

@@ -89,8 +89,8 @@ class Rewriter:
         for eqn in self.builder.eqns[self._seen :]:
             self._makers.update(dict.fromkeys(eqn.results, eqn))
         self._seen = len(self.builder.eqns)
-        eqn = None if isinstance(atom, Lit) else self._makers.get(atom)
-        return eqn if eqn is not None and eqn.op is op else None
+        made = None if isinstance(atom, Lit) else self._makers.get(atom)
+        return made if made is not None and made.op is op else None
 
     def step(self, eqn: Eqn) -> None:
         operands = [self.read(a) for a in eqn.operands]
@@ -100,7 +100,9 @@ class Rewriter:
             if isinstance(eqn.op, Region):
                 results = tidy(_with_simple_bodies(eqn), operands, lambda a: self.made_by(a, broadcast))
             elif better is None:
-                results = self.builder.append(eqn.op, operands, eqn.params, [v.aval for v in eqn.results])
+                results = self.builder.append(
+                    eqn.op, operands, eqn.params, [v.aval for v in eqn.results]
+                )
             else:
                 results = [better]
         self.atoms.update(zip(eqn.results, results, strict=True))
@@ -114,9 +116,14 @@ class Rewriter:
                 return lifted
         for rule in RULES.get(eqn.op, ()):
             better = rule(self, operands, eqn.params)
-            if better is not None and better.aval.dtype == eqn.results[0].dtype and better.shape == eqn.results[0].shape:
+            if better is not None and _fits(better, eqn):
                 return better
         return None
+
+
+def _fits(atom: Atom, eqn: Eqn) -> bool:
+    """Return whether ``atom`` can stand for the result of ``eqn``."""
+    return atom.dtype == eqn.results[0].dtype and atom.shape == eqn.results[0].shape
 
 
 def _rewrite(tape: Tape) -> Tape:
@@ -165,7 +172,7 @@ def _with_scalars(rewriter: Rewriter, eqn: Eqn, operands: list[Atom]) -> Atom | 
         return None
     for rule in RULES.get(eqn.op, ()):
         better = rule(rewriter, operands, eqn.params)
-        if better is not None and better.shape == eqn.results[0].shape and better.dtype == eqn.results[0].dtype:
+        if better is not None and _fits(better, eqn):
             return better
     result: Atom = eqn.op.bind(*operands)
     return result
@@ -343,8 +350,11 @@ def _sum_of_copies(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | Non
     copies = dims.prod(tuple(shape[a] for a in params["axes"]))
     kept = [a for a in range(len(shape)) if a not in params["axes"]]
     inner = made.operands[0]
-    count = Lit(np.dtype(inner.dtype).type(copies)) if isinstance(copies, int) else convert(size_of(copies), dtype=inner.dtype)
-    total = mul(inner, count) if isinstance(inner, Var) or isinstance(count, Var) else Lit(inner.value * count.value)
+    count = convert(size_of(copies), dtype=inner.dtype)
+    if isinstance(inner, Lit) and isinstance(count, Lit):
+        total: Atom = Lit(np.multiply(inner.value, count.value))
+    else:
+        total = mul(inner, count)
     return broadcast(total, shape=tuple(shape[a] for a in kept), axes=tuple(kept.index(a) for a in axes))
 
 

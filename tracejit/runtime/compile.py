@@ -6,6 +6,7 @@ only traces never pays.
 
 from __future__ import annotations
 
+import dis
 import importlib
 import math
 import os
@@ -125,28 +126,38 @@ def compile_function(
     return found
 
 
-_inlined: dict[Callable[..., Any], Callable[..., Any]] = {}
+_kernels: dict[Callable[..., Any], Callable[..., Any]] = {}
+_helpers: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def compile_plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a plain function for use in generated sources; its loops are compiled with theirs.
+    """Return a plain function for use in generated sources, which call its machine code: it is compiled once.
 
-    Plain functions that it calls are compiled too; one that has the name of an intrinsic becomes that.
+    It takes C-contiguous arrays, which it sees with a single axis each, and numbers.  Plain functions that it
+    calls are compiled with it; one that has the name of an intrinsic becomes that.
     """
     with _lock:
-        if function not in _inlined:
-            _inlined[function] = _numba().njit(error_model="numpy", nogil=True)(_with_helpers(function))
-        return _inlined[function]
+        if function not in _kernels:
+            separate = importlib.import_module("tracejit.codegen.intrinsics.separate")
+            _kernels[function] = separate.separate(_helper(function))
+        return _kernels[function]
+
+
+def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
+    if function not in _helpers:
+        _helpers[function] = _numba().njit(error_model="numpy", nogil=True)(_with_helpers(function))
+    return _helpers[function]
 
 
 def _with_helpers(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``function`` with its global functions replaced by compiled ones."""
     code, outer = function.__code__, function.__globals__
-    called = [name for name in code.co_names if isinstance(outer.get(name), FunctionType)]
+    names = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    called = [name for name in names if isinstance(outer.get(name), FunctionType)]
     if not called:
         return function
     intrinsics = _namespace()
-    helpers = {name: intrinsics.get(name) or compile_plain(outer[name]) for name in called}
+    helpers = {name: intrinsics.get(name) or _helper(outer[name]) for name in called}
     return FunctionType(code, {**outer, **helpers}, function.__name__, function.__defaults__)
 
 

@@ -1,8 +1,8 @@
 """The call path for signatures that were seen before: from arguments to compiled code with nothing between.
 
 A `Plan` holds what `tracejit.pipeline.call` found out for one signature with exact shapes: which entry runs, what is
-allocated, how the result is put together.  It exists only for plain calls (arrays and floats by position, no decisions on
-values, nothing to write back); everything else takes the long way.
+allocated, how the result is put together.  It exists only for plain calls (arrays and floats by position, no decisions
+on values, nothing to write back); everything else takes the long way.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ class Plan:
     def __init__(
         self, entry: Entry, shapes: list[tuple[tuple[int, ...], Any]], take: list[tuple[bool, int, Any]]
     ) -> None:
-        program, compiled = entry.compiled
-        self._function = compiled.function
+        self._function = entry.compiled[1].function
         self._consts = entry.consts()
         self._current = entry.reads.current
         self._allocate = shapes

@@ -135,7 +135,7 @@ class Entry:
         return self._compiled
 
     def run(self, values: Sequence[Any], sizes: Sizes) -> list[Any]:
-        """Return the tape's outputs on gathered inputs; raise `GuardMismatch` if Python would have gone another way."""
+        """Return the tape's outputs on gathered inputs; raise `GuardMismatch` if Python would go another way."""
         program, compiled = self.compiled
         arrays = [
             np.empty(tuple(dims.evaluate(d, sizes) for d in output.shape), output.compute)
@@ -178,10 +178,7 @@ class Entry:
 
     def agrees(self, found: Sequence[Any]) -> bool:
         """Return whether this entry's path can be the one that guard values of another entry point to."""
-        for guard, value in zip(self.tape.guards, found, strict=False):
-            if not _equal(guard.expected, value):
-                return False
-        return True
+        return all(_equal(guard.expected, value) for guard, value in zip(self.tape.guards, found, strict=False))
 
     def finish(self, outputs: Sequence[Any], given: Sequence[Any]) -> Any:
         """Return the user's result: leaves in their dtypes, scalars as scalars, inputs written back."""
@@ -206,4 +203,4 @@ def _same_kind(value: Any, aval: Aval, layout: str) -> bool:
 
 
 def _equal(found: Any, expected: Any) -> bool:
-    return bool(found == expected) or bool(found != found and expected != expected)
+    return bool(found == expected) or bool(np.isnan(found) and np.isnan(expected))
