@@ -123,6 +123,11 @@ def abstract(value: Any, table: SymbolTable) -> Aval:
     return Aval(table.shape(array.shape), array.dtype.newbyteorder("="), weak)
 
 
+def _handle(var: Var, value: Any) -> TracedArray:
+    """Return the handle of an input; one without axes may be an array all the same, which can be written."""
+    return TracedArray(var, how="array" if isinstance(value, np.ndarray) else "shape")
+
+
 class _Root:
     """The root trace of this thread: where captured values are lifted to."""
 
@@ -138,7 +143,7 @@ class _Root:
         name = path.removeprefix("global ").removeprefix("closure ").partition(" ")[0]
         var = self.builder.input(abstract(value, self.table), name)
         self.values.know(var, value)
-        self.lifted.append(TracedArray(var))
+        self.lifted.append(_handle(var, value))
         return self.lifted[-1]
 
     def run(self, function: Callable[..., Any], arguments: tuple[Any, Any], extra: int) -> Any:
@@ -210,7 +215,7 @@ def trace_root(
             axis = axes[len(builder.inputs)] if axes else None
             var = builder.input(without_axis(abstract(leaf, table), axis), name)
             root.values.know(var, leaf if axis is None else np.take(leaf, 0, axis))
-            handles.append(TracedArray(var))
+            handles.append(_handle(var, leaf if axis is None else None))
         for place, name in statics:  # after the arguments, since what they hold becomes inputs behind these
             handles[place] = root.static(handles[place], name)
         with _rooted(root):

@@ -109,7 +109,7 @@ class TracedArray:
 
     def _is_scalar(self) -> bool:
         """Return whether this is a NumPy scalar: no axes, and no view of an array."""
-        return self._base is None and not self.atom.shape
+        return self._base is None and not self.atom.shape and self._how != "array"
 
     def _root(self) -> tuple[TracedArray, Path]:
         """Return the array that this is a view of in the end, and the path from there."""
@@ -270,7 +270,7 @@ class TracedArray:
     # --- indexing and iteration ---------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        if is_basic(key) and self.ndim:
+        if is_basic(key) and not self._is_scalar():
             view = self._view_from(lambda: index(self.atom, key))
             scalar = not view.ndim and not has_ellipsis(key)
             return TracedArray(view.atom) if scalar else view
