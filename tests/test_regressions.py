@@ -287,3 +287,19 @@ def test_stores_by_method() -> None:
     found, expected = tj.jit(f)(x), f(x)
     np.testing.assert_array_equal(np.sort(found[1:-1]), np.sort(expected[1:-1]))
     np.testing.assert_array_equal(found[[0, -1]], expected[[0, -1]])
+
+
+def test_arguments_without_axes_are_arrays_or_scalars() -> None:
+    def f(x: Any) -> Any:
+        y = x
+        y *= 3.0
+        view = y[None]
+        view += 1.0
+        return x * y
+
+    # The array becomes 3 x + 1, the scalar stays x beside y = 3 x.
+    assert tj.value_and_grad(f)(np.array(2.0)) == (49.0, 42.0)
+    assert tj.value_and_grad(f)(np.float64(2.0)) == (12.0, 12.0)
+    given = np.array(2.0)
+    tj.jit(f)(given)
+    assert given == 7.0

@@ -102,7 +102,7 @@ class ViewHandle(Handle):
 
     def _is_scalar(self) -> bool:
         """Return whether this is a NumPy scalar: no axes, and no view of an array."""
-        return self._base is None and not self.atom.shape
+        return self._base is None and not self.atom.shape and self._how != "array"
 
     def _root(self) -> tuple[Self, Path]:
         """Return the array that this is a view of in the end, and the path from there."""

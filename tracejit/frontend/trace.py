@@ -128,6 +128,11 @@ def abstract(value: Any, table: SymbolTable) -> Aval:
     return Aval(table.shape(array.shape), array.dtype.newbyteorder("="), weak)
 
 
+def _handle(var: Var, value: Any) -> TracedArray:
+    """Return the handle of an input; one without axes may be an array all the same, which can be written."""
+    return TracedArray(var, how="array" if isinstance(value, np.ndarray) else "shape")
+
+
 class _Root:
     """The root trace of this thread: where captured values are lifted to."""
 
@@ -143,7 +148,7 @@ class _Root:
         name = path.removeprefix("global ").removeprefix("closure ").partition(" ")[0]
         var = self.builder.input(abstract(value, self.table), name)
         self.values.know(var, value)
-        handle = TracedArray(var)
+        handle = _handle(var, value)
         handle._born = 0  # it was there before the loop whose body reads it first
         self.lifted.append(handle)
         return handle
@@ -223,7 +228,7 @@ def trace_root(
             axis = axes[len(builder.inputs)] if axes else None
             var = builder.input(without_axis(abstract(leaf, table), axis), name)
             root.values.know(var, leaf if axis is None else np.take(leaf, 0, axis))
-            handles.append(TracedArray(var))
+            handles.append(_handle(var, leaf if axis is None else None))
         for place, name in statics:  # after the arguments, since what they hold becomes inputs behind these
             handles[place] = root.static(handles[place], name)
         unrolled().clear()

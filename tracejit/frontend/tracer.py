@@ -166,7 +166,7 @@ class TracedArray(ViewHandle):
     # --- indexing and iteration ---------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        if is_basic(key) and self.ndim:
+        if is_basic(key) and not self._is_scalar():
             view = self._view_from(lambda: index(self.atom, key))
             scalar = not view.ndim and not has_ellipsis(key)
             return TracedArray(view.atom) if scalar else view
