@@ -62,7 +62,7 @@ def fuse(tape: Tape, contiguous: tuple[bool, ...]) -> Schedule:
 
 
 def _fuse_body(tape: Tape, states: Sequence[Var], contiguous: tuple[bool, ...]) -> Schedule:
-    """Return the schedule of a body that leaves its array outputs in the memory of its first inputs, ``states``."""
+    """Return the schedule of a body whose array outputs end in the memory of its first inputs, ``states``."""
     tape, regions, aliasing = settled(tape, states)
     placement = _Placement(tape, _demands(tape, contiguous, aliasing, regions))
     placement.place()
@@ -200,7 +200,7 @@ class _Placement:
         self._append(RegionStep(eqn, region, tuple(bodies)), eqn)
 
     def _take(self, eqn: Eqn, number: int, old: Atom, result: Var) -> _Known:
-        """Let ``result`` have the memory of ``old`` if it may, else a copy of it; return when that holds ``old``."""
+        """Let ``result`` have the memory of ``old``, or a copy of it; return when that holds ``old``."""
         base = self.aliasing.base.get((eqn, number))
         if base is None:
             self._store(result, old, eqn, self._when(old))

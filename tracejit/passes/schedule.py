@@ -1,11 +1,12 @@
 """The schedule: what a tape becomes before it is written as loops.
 
 A schedule is a list of steps.  A `Nest` visits a space of indices once and does for each index what its roots
-say: store a value, fold it, scatter it.  A `Call` runs an op that loops do not look into, a `RegionStep` is a loop
-or branch with schedules of its own.  Everything that is not a root has no memory; it is recomputed where it is read.
+say: store a value, fold it, scatter it.  A `Call` runs an op that loops do not look into, a `RegionStep` is
+a loop or branch with schedules of its own.  Everything that is not a root has no memory; it is recomputed
+where it is read.
 
-Several variables may be versions of one array that is updated in place (`Schedule.same`).  Whatever reads a version
-stands before the update that overwrites it.
+Several variables may be versions of one array that is updated in place (`Schedule.same`).  Whatever reads a
+version stands before the update that overwrites it.
 """
 
 from __future__ import annotations

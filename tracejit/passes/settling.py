@@ -1,7 +1,8 @@
 """Bodies that end with every array state in its own memory.
 
-Where a body gives something else than the state with some entries changed (a new array, another state), the whole of
-it is written to the memory of the state at the end.  States that change places are copied out of the way first.
+Where a body gives something else than the state with some entries changed (a new array, another state), the
+whole of it is written to the memory of the state at the end.  States that change places are copied out of
+the way first.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _var(atom: Atom) -> Var:
 def _with_writes(
     tape: Tape, states: Mapping[int, Var], assigned: Sequence[int], known: Mapping[Atom, Var]
 ) -> tuple[Tape, dict[Eqn, Var]]:
-    """Return the tape that writes its outputs number ``assigned`` to states, and those writes with their states."""
+    """Return the tape that writes the outputs ``assigned`` to their states, and those writes."""
     outputs = list(tape.outputs)
     copies: list[Eqn] = []
     for number in assigned:
