@@ -153,7 +153,9 @@ def test_an_index_out_of_range_in_a_loop_is_an_error_before_the_access() -> None
 @pytest.mark.parametrize("long", [False, True])
 def test_a_loop_without_end_can_be_interrupted(long: bool) -> None:
     def build(x: Atom) -> Any:
-        grows = (lambda x: less(reduce_sum(x, axes=(0,)), 1e300)) if long else (lambda x: less(get(x, 0), 1e300))
+        def grows(x: Atom) -> Atom:
+            return less(reduce_sum(x, axes=(0,)) if long else get(x, 0), 1e300)
+
         return whilst(grows, lambda x: [put(x, get(x, 1), 0)], [x])[0]
 
     tape = tape_of(build, (N,))
@@ -176,3 +178,21 @@ def test_the_text_does_not_depend_on_trip_counts() -> None:
         return for_(N, [u], lambda i, u: [put(u, sin(get(u, i)), i)])
 
     assert source(tape_of(build, (N,))).count("sin(") == 1
+
+
+def test_time_levels_change_places_instead_of_being_copied() -> None:
+    def build(before: Atom, now: Atom) -> Any:
+        def step(_: Dim, before: Atom, now: Atom) -> Any:
+            inner = (1, N - 2)
+            around = add(get(now, (0, N - 2)), get(now, (2, N - 2)))
+            return [now, put(now, subtract(around, get(before, inner)), inner)]
+
+        return for_(7, [before, now], step)
+
+    tape = tape_of(build, (N,), (N,))
+    assert arrays(tape) == 3
+    inside = source(tape).split("for it in range(7):")[1].split("array20.size")[0]
+    assert inside.count("for ") == 1
+    args = [np.arange(12.0), np.arange(12.0) ** 2]
+    program = lower(tape, ("C", "C"))
+    assert_same(run_compiled(program, tape, args)[0], interpret(tape, args)[0])

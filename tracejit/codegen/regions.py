@@ -124,14 +124,25 @@ class _Region:
         return inner.lines(lambda: end(context, schedule)) or ["pass"]
 
     def _assigned(self, context: Context, schedule: Schedule) -> list[str]:
-        """Return the assignment of the scalar states, all at once."""
+        """Return the assignment of the scalar states, all at once, and the moves of arrays."""
         outputs = zip(self.locals, schedule.tape.outputs, strict=True)
         pairs = [(local, context.scalar(atom)) for local, atom in outputs if local]
         pairs = [(local, value) for local, value in pairs if local != value]
+        moved = self._moved(context, schedule)
         if not {v for _, v in pairs} & {local for local, _ in pairs}:
-            return [f"{local} = {value}" for local, value in pairs]
+                return [*(f"{local} = {value}" for local, value in pairs), *moved]
         left, right = (", ".join(part) for part in zip(*pairs, strict=True))
-        return [f"{left} = {right}"]
+        return [f"{left} = {right}", *moved]
+
+    def _moved(self, context: Context, schedule: Schedule) -> list[str]:
+        """Return the lines that give states other memory, and what was theirs to temporaries."""
+        if not schedule.moves:
+            return []
+        buffers = context.memory.buffers
+        left = [buffers[schedule.tape.inputs[n]] for n in schedule.moves]
+        right = [buffers[v] for v in schedule.moves.values()]
+        spare = [b for b in left if b not in right]
+        return context.exchange([*left, *(b for b in right if b not in left)], [*right, *spare])
 
 
 def _is_scalar(schedule: Schedule) -> bool:

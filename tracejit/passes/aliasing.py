@@ -79,7 +79,13 @@ class Aliasing:
         return Nothing.union(*found) if found else Nothing
 
 
-def alias(tape: Tape, regions: Mapping[Eqn, Lowered], owned: Set[Var], forced: Mapping[Eqn, Var]) -> Aliasing:
+def alias(
+    tape: Tape,
+    regions: Mapping[Eqn, Lowered],
+    owned: Set[Var],
+    forced: Mapping[Eqn, Var],
+    kept: Set[Var] = frozenset(),
+) -> Aliasing:
     """Decide for every update of ``tape``.
 
     Parameters
@@ -90,15 +96,22 @@ def alias(tape: Tape, regions: Mapping[Eqn, Lowered], owned: Set[Var], forced: M
         The inputs whose memory may be overwritten.
     forced : mapping of Eqn to Var
         Updates of a whole array that must be done in place -> the owned input whose memory they write to.
+    kept : set of Var
+        Values that need memory of their own.
     """
-    return _Analysis(tape, regions, owned, forced).run()
+    return _Analysis(tape, regions, owned, forced, kept).run()
 
 
 class _Analysis:
     def __init__(
-        self, tape: Tape, regions: Mapping[Eqn, Lowered], owned: Set[Var], forced: Mapping[Eqn, Var]
+        self,
+        tape: Tape,
+        regions: Mapping[Eqn, Lowered],
+        owned: Set[Var],
+        forced: Mapping[Eqn, Var],
+        kept: Set[Var],
     ) -> None:
-        self.tape, self.regions, self.forced = tape, regions, forced
+        self.tape, self.regions, self.forced, self.kept = tape, regions, forced, kept
         self.defs = {v: e for e in tape.eqns for v in e.results}
         self.found = Aliasing()
         self.last = self._last_uses()
@@ -165,6 +178,9 @@ class _Analysis:
         self._readers[root] = []
 
     def _lazy(self, eqn: Eqn) -> None:
+        if eqn.results[0] in self.kept:
+            self.found.pinned.add(eqn.results[0])
+            return
         read = self.found.read_by(eqn.operands)
         if read:
             for var in eqn.results:
@@ -193,7 +209,8 @@ class _Analysis:
             in_place = self._clear(place, eqn, base, eqn.operands[1:], must=True)
         else:
             long = isinstance(eqn.op, Scatter) or self._is_long(eqn)
-            in_place = self._is_free(x, place, eqn) and self._clear(place, eqn, x, eqn.operands[1:])
+            written = eqn.operands[1:]
+            in_place = self._is_free(x, place, eqn) and self._clear(place, eqn, x, written, aside=long)
             if not in_place and not long:
                 self._chain[result] = self._links(eqn)
                 self._lazy(eqn)
@@ -220,9 +237,18 @@ class _Analysis:
         return self._links(eqn) > LONG_CHAIN
 
     def _clear(
-        self, place: int, eqn: Eqn, base: Atom | None, written: Sequence[Atom], must: bool = False
+        self,
+        place: int,
+        eqn: Eqn,
+        base: Atom | None,
+        written: Sequence[Atom],
+        must: bool = False,
+        aside: bool = True,
     ) -> bool:
-        """Pin all that would read the memory of ``base`` too late, unless that costs more than a copy."""
+        """Pin all that would read the memory of ``base`` too late, unless that costs more than a copy.
+
+        Without ``aside`` a new array is made rather than that most of it is computed aside and written then.
+        """
         assert isinstance(base, Var)
         root = self.found.root[base]
         fresh: dict[Var, frozenset[Var]] = {}
@@ -237,6 +263,8 @@ class _Analysis:
             touches = isinstance(atom, Var) and root in self._reads_of((atom,), fresh)
             if touches and self._clashes(eqn, atom, root, fresh):
                 assert isinstance(atom, Var)
+                if not (aside or must) and 2 * dims.hint(atom.aval.size) > dims.hint(base.aval.size):
+                    return False
                 pinned.append(atom)
                 fresh[atom] = Nothing
         kept = sum(dims.hint(v.aval.size) for v in pinned if v.shape)

@@ -53,7 +53,7 @@ class Ranges:
         return False
 
     def _seen_from(self, symbol: Symbol, low: bool) -> Dim:
-        first, end = self.bounds[symbol] if symbol in self.bounds else (0, symbol.upper)
+        first, end = self.bounds.get(symbol, (0, symbol.upper))
         assert end is not None
         beyond = self._beyond.setdefault(symbol, dims.poly(Symbol(f"{symbol}_", 0, 0)))
         return first + beyond if low else end - 1 - beyond

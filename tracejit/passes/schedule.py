@@ -177,6 +177,10 @@ class Schedule:
         Variable -> its equation.
     same : dict
         Variable -> the variable whose memory it takes over.
+    moves : dict
+        Of a body: number of a state -> the variable whose memory is that of the state afterwards.
+    moving : frozenset of int
+        Of a body: the states whose memory may be another one afterwards.
     """
 
     tape: Tape
@@ -186,3 +190,5 @@ class Schedule:
     targets: tuple[Var | None, ...]
     defs: Mapping[Var, Eqn]
     same: Mapping[Var, Var]
+    moves: Mapping[int, Var]
+    moving: frozenset[int]
