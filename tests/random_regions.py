@@ -1,7 +1,7 @@
 """Random programs of loops, branches and updates: for tests of what happens in place.
 
-They read old versions after new ones were made, copy overlapping slices, swap carries, return them unchanged, pass
-one array twice, loop no times at all, and update arrays in one branch only.
+They read old versions after new ones were made, copy overlapping slices, swap carries, return them
+unchanged, pass one array twice, loop no times at all, and update arrays in one branch only.
 """
 
 from typing import Any
@@ -48,7 +48,9 @@ class Program:
 
     def array(self, ndim: int | None = None) -> Atom:
         found = [a for a in self.arrays if ndim is None or len(a.shape) == ndim]
-        return self.pick([*found, *found[-2:]]) if found else full(0.1, (self.n,) * (ndim or 1), np.dtype(float))
+        if not found:
+            return full(0.1, (self.n,) * (ndim or 1), np.dtype(float))
+        return self.pick([*found, *found[-2:]])
 
     def scalar(self) -> Atom:
         return self.pick([*self.scalars, *self.scalars[-2:]])
@@ -58,13 +60,14 @@ class Program:
         n = self.n
         spans = [(0, 0, n), (1, 0, n - 1), (0, 1, n - 1), (1, 1, n - 2), (2, 1, n - 3), (1, 3, 1)]
         for it in self.counters:
-            spans += [(it, 0, 1), (0, it, 1), (0, 0, it), (1, 0, it), (0, n - it, it), (it, 0, n - it), (0, 1, n - 1 - it)]
+            spans += [(it, 0, 1), (0, it, 1), (0, 0, it), (1, 0, it), (0, n - it, it), (it, 0, n - it)]
+            spans += [(0, 1, n - 1 - it)]
         return self.pick(spans)
 
     # --- statements ---
 
     def statement(self, depth: int) -> None:
-        rules = [self.write, self.write, self.write, self.accumulate, self.scatter, self.whole, self.fold, self.compute]
+        rules = [self.write] * 3 + [self.accumulate, self.scatter, self.whole, self.fold, self.compute]
         if depth:
             rules += [self.loop, self.loop, self.branch, self.search]
         rule = self.pick(rules)
@@ -113,7 +116,8 @@ class Program:
         elif self.pick([True, False]):
             self.keep(x, scatter_set(x, self.scalar(), place, axes=(0,), unique=True))
         else:
-            places = REGISTRY["remainder"](mul(iota(shape=x.shape, axis=0, dtype=INTEGER), Lit(np.int64(2))), Lit(np.int64(3)))
+            count = mul(iota(shape=x.shape, axis=0, dtype=INTEGER), Lit(np.int64(2)))
+            places = REGISTRY["remainder"](count, Lit(np.int64(3)))
             self.keep(x, scatter_add(x, self.pick([x, sin(self.array(1))]), places, axes=(0,)))
 
     def whole(self) -> None:
@@ -196,9 +200,8 @@ class Program:
             inner.run(depth - 1)
             return [*self.results(inner, arrays, scalars), add(state[-1], Lit(np.float64(1.0)))]
 
-        final, count = whilst(
-            lambda *state: less(state[-1], Lit(np.float64(limit))), step, [*arrays, *scalars, Lit(np.float64(0.0))]
-        )
+        start = [*arrays, *scalars, Lit(np.float64(0.0))]
+        final, count = whilst(lambda *state: less(state[-1], Lit(np.float64(limit))), step, start)
         self.finish([*final[:-1], convert(count, dtype=float)], len(arrays))
 
 

@@ -1,14 +1,29 @@
 """Loops, branches and updates in generated sources: equal to the interpreter, in place where they can be."""
 
+import os
+import signal
+import threading
+import time
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loop_tools import for_, get, put, symbol, tape_of, whilst
 from random_regions import region_arguments, region_tapes
-from run_source import run_compiled, run_python
+from run_source import compiled, run_compiled, run_python
 
 from tracejit.codegen.emit import lower
+from tracejit.ir.dims import Dim
 from tracejit.ir.interpret import interpret
-from tracejit.ir.tape import Tape
+from tracejit.ir.tape import Atom, Tape
+from tracejit.ops.arithmetic import subtract
+from tracejit.ops.broadcasting import broadcast, convert, reduce_sum
+from tracejit.ops.elementwise import add, mul
+from tracejit.ops.indexing import scatter_set
+from tracejit.ops.logic import less
+from tracejit.ops.transcendental import sin
 from tracejit.passes.simplify import simplify
 
 
@@ -32,4 +47,152 @@ def test_source_means_the_tape(tape: Tape, seed: int, simplified: bool) -> None:
 def test_compiled_source_means_the_tape(tape: Tape, seed: int) -> None:
     args = region_arguments(seed)
     program = lower(tape, ("C",) * (3 + len(tape.consts)))
+    assert_same(run_compiled(program, tape, args)[0], interpret(tape, args)[0])
+
+
+def source(tape: Tape) -> str:
+    tape = simplify(tape)
+    return lower(tape, ("C",) * (len(tape.inputs) + len(tape.consts))).source
+
+
+def arrays(tape: Tape) -> int:
+    """How many arrays the kernel allocates besides the stacks of partial sums."""
+    text = source(tape)
+    return text.count("np.empty") - text.count("np.empty(64,")
+
+
+def loops(tape: Tape) -> int:
+    return source(tape).count("for ")
+
+
+N, M = symbol("n", 12), symbol("m", 9)
+
+
+def test_a_sweep_in_place_is_a_copy_and_its_own_loops() -> None:
+    def sweep(u: Atom, f: Atom) -> Any:
+        def row(i: Dim, u: Atom) -> Any:
+            def column(j: Dim, u: Atom) -> Any:
+                around = add(get(u, i, j + 1), add(get(u, i + 1, j), get(u, i + 2, j + 1)))
+                return [put(u, mul(add(around, get(f, i + 1, j + 1)), 0.25), i + 1, j + 1)]
+
+            return for_(M - 2, [u], column)
+
+        return for_(N - 2, [u], row)
+
+    tape = tape_of(sweep, (N, M), (N, M))
+    assert (arrays(tape), loops(tape)) == (0, 3)
+
+
+def test_chained_updates_copy_once() -> None:
+    def build(u: Atom) -> Atom:
+        for k in range(30):
+            u = put(u, mul(get(u, k % 5), 2.0), (k + 1) % 5)
+        return u
+
+    tape = tape_of(build, (N,))
+    assert (arrays(tape), loops(tape)) == (0, 1)
+
+
+def test_an_old_version_that_is_read_later_is_kept() -> None:
+    def build(u: Atom) -> Any:
+        for k in range(12):
+            u = put(u, 1.0 * k, k % 5)
+        new = put(put(put(u, 3.0, 0), 4.0, 1), 5.0, 2)
+        return mul(get(u, 0), get(new, 1)), new
+
+    tape = tape_of(build, (N,))
+    args = [np.arange(12.0)]
+    program = lower(tape, ("C",))
+    assert_same(run_python(program, tape, args)[0], interpret(tape, args)[0])
+
+
+def test_updates_of_other_rows_need_no_copy_of_the_row() -> None:
+    def eliminate(a: Atom) -> Any:
+        def column(k: Dim, a: Atom) -> Any:
+            def row(i: Dim, a: Atom) -> Any:
+                rest = (k + 1, N - 1 - k)
+                scaled = mul(get(a, k, rest), broadcast(get(a, k + 1 + i, k), shape=(N - 1 - k,), axes=()))
+                return [put(a, subtract(get(a, k + 1 + i, rest), scaled), k + 1 + i, rest)]
+
+            return for_(N - 1 - k, [a], row)
+
+        return for_(N, [a], column)
+
+    assert arrays(tape_of(eliminate, (N, N))) == 0
+
+
+def test_temporaries_of_a_body_are_allocated_before_its_loop() -> None:
+    def build(u: Atom) -> Any:
+        def step(i: Dim, u: Atom) -> Any:
+            return [put(u, get(u, (0, i)), (1, i))]  # overlaps: the right side first
+
+        return for_(N - 1, [u], step)
+
+    text = source(tape_of(build, (N,)))
+    assert text.index("np.empty") < text.index("for it")
+
+
+def test_an_index_out_of_range_in_a_loop_is_an_error_before_the_access() -> None:
+    def build(u: Atom, places: Atom) -> Any:
+        def step(i: Dim, u: Atom) -> Any:
+            place = convert(get(places, i), dtype=np.int64)
+            return [scatter_set(u, 1.0, place, axes=(0,), unique=True)]
+
+        return for_(N, [u], step)
+
+    tape = tape_of(build, (N,), (N,))
+    program = lower(tape, ("C", "C"))
+    places = np.arange(12.0)
+    run_compiled(program, tape, [np.zeros(12), places])
+    for wrong in (12.0, -13.0):
+        places[7] = wrong
+        with pytest.raises(IndexError, match=r"axis 0 at loop_tools|axis 0 at test_region_codegen"):
+            run_compiled(program, tape, [np.zeros(12), places])
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_loop_without_end_can_be_interrupted(long: bool) -> None:
+    def build(x: Atom) -> Any:
+        def grows(x: Atom) -> Atom:
+            return less(reduce_sum(x, axes=(0,)) if long else get(x, 0), 1e300)
+
+        return whilst(grows, lambda x: [put(x, get(x, 1), 0)], [x])[0]
+
+    tape = tape_of(build, (N,))
+    function = compiled(lower(tape, ("C",)))
+    sent = []
+
+    def interrupt() -> None:
+        sent.append(time.perf_counter())
+        signal.raise_signal(signal.SIGINT) if os.name == "nt" else os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.2, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        function(np.zeros(12), np.empty(12))
+    assert time.perf_counter() - sent[0] < 1.0
+
+
+def test_the_text_does_not_depend_on_trip_counts() -> None:
+    def build(u: Atom) -> Any:
+        return for_(N, [u], lambda i, u: [put(u, sin(get(u, i)), i)])
+
+    assert source(tape_of(build, (N,))).count("sin(") == 1
+
+
+def test_time_levels_change_places_instead_of_being_copied() -> None:
+    def build(before: Atom, now: Atom) -> Any:
+        def step(_: Dim, before: Atom, now: Atom) -> Any:
+            inner = (1, N - 2)
+            around = add(get(now, (0, N - 2)), get(now, (2, N - 2)))
+            return [now, put(now, subtract(around, get(before, inner)), inner)]
+
+        return for_(7, [before, now], step)
+
+    tape = tape_of(build, (N,), (N,))
+    assert arrays(tape) == 3
+    inside = source(tape).split("for it in range(7):")[1].split("array20.size")[0]
+    assert inside.count("for ") == 1
+    args = [np.arange(12.0), np.arange(12.0) ** 2]
+    program = lower(tape, ("C", "C"))
     assert_same(run_compiled(program, tape, args)[0], interpret(tape, args)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class Context:
         Lines for the start of the kernel, and for before the step that is being written.
     used : dict of Buffer to int
         The last step that uses each temporary.
+    groups : dict of str to str
+        Handles whose arrays change places -> the handle that names their group; one for all contexts.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Context:
         self.preamble: list[str] = parent.preamble if parent else []
         self.pending: list[str] = []
         self.used: dict[Buffer, int] = {}
+        self.groups: dict[str, str] = parent.groups if parent else {}
         self.step = 0
         self._flushed = 0
         self._numbers: Iterator[int] = parent._numbers if parent else itertools.count(1)
@@ -72,6 +75,22 @@ class Context:
         name = self.names.unique(f"{array}_")
         self.pending.append(f"{name} = distinct({array}, {next(self._numbers)})")
         return name
+
+    def exchange(self, left: Sequence[Buffer], right: Sequence[Buffer]) -> list[str]:
+        """Return the lines after which the variables of ``left`` are the arrays that ``right`` were."""
+        first = self.groups.setdefault(left[0].name, left[0].name)
+        for buffer in (*left, *right):
+            self.touch(buffer)
+            self._join(buffer.name, first)
+        return [
+            f"{', '.join(b.array for b in left)} = {', '.join(b.array for b in right)}",
+            f"{', '.join(b.name for b in left)} = {', '.join(b.name for b in right)}",
+        ]
+
+    def _join(self, name: str, group: str) -> None:
+        """Let a handle be of a group: their arrays change places, so they have one number."""
+        old = self.groups.setdefault(name, name)
+        self.groups.update((n, group) for n, g in self.groups.items() if g == old)
 
     def temporary(self, wish: str, shape: Shape, dtype: np.dtype[Any]) -> Buffer:
         """Allocate a C-contiguous array, outside of as many loops as possible."""

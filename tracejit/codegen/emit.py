@@ -31,6 +31,8 @@ __all__ = ["Argument", "Output", "Program", "lower"]
 _RESERVED = """np math range min max load store distinct where add_reassoc mul_reassoc place True False None
 complex kernel pass break stop_if_interrupted nanoseconds ValueError IndexError"""
 
+_HANDLE = re.compile(r"(\s*)(\w+) = distinct\((\w+), (\d+)\)")
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -146,13 +148,14 @@ class _Kernel:
         sizes = {s: names.unique(s.name) for s in input_symbols(self.tape)}
         self.context = Context(names, sizes, Memory({}, schedule.views, schedule.defs), len(schedule.steps))
         self.functions = Functions(names)
+        self._group_numbers: dict[str, int] = {}
         self._add_inputs()
         self.outputs, self._arrays = self._add_outputs()
 
     def program(self) -> Program:
         """Return the finished text with its description."""
         writer = StepWriter(self.context, self.schedule, self.functions, region_lines)
-        body = writer.lines(self._returned)
+        body = [self._numbered(line) for line in writer.lines(self._returned)]
         parameters = ", ".join([*(a.name for a in self.inputs), *self._arrays])
         head = [f"def {self.name}({parameters}):", *indented(self._docstring())]
         sizes = [f"{self.context.sizes[s]} = {self._extent(*p)}" for s, p in input_symbols(self.tape).items()]
@@ -169,6 +172,15 @@ class _Kernel:
             self.functions.named,
             self.schedule,
         )
+
+    def _numbered(self, line: str) -> str:
+        """Return ``line``, with the number of its group if it makes a handle that belongs to one."""
+        made = _HANDLE.match(line)
+        group = made and self.context.groups.get(made[2])
+        if not made or not group:
+            return line
+        number = self._group_numbers.setdefault(group, int(made[4]))
+        return f"{made[1]}{made[2]} = distinct({made[3]}, {number})"
 
     # --- parameters ---
 

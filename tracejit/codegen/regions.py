@@ -1,7 +1,7 @@
 """Loops and branches as text: ``for``, ``while`` and ``if`` around the steps of their bodies.
 
-A scalar state is a local variable, assigned at the end of the body; an array state is memory that the body updates.
-Nothing is allocated in a body whose extents are known before the loop, or bounded by what is.
+A scalar state is a local variable, assigned at the end of the body; an array state is memory that the body
+updates.  Nothing is allocated in a body whose extents are known before the loop, or bounded by what is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tracejit.passes.schedule import Nest, RegionStep, Schedule
 __all__ = ["region_lines"]
 
 FIRST_LOOK = 1024
-"""Iterations of an open-ended loop of scalar work before it asks for interrupts; later it looks at the clock."""
+"""Iterations of an open-ended loop of scalar work before it asks for interrupts; later it looks at the
+clock."""
 
 FIRST_LOOK_IF_LONG = 16
 """The same for bodies with loops inside."""
@@ -61,7 +62,8 @@ class _Region:
         trips = size_text(params["trips"], self.outer.sizes)
         span = f"{trips} - 1, -1, -1" if params["reverse"] else trips
         (body,) = self.step.bodies
-        return [f"for {name} in range({span}):", *indented(self._body(body, self._assigned, params["index"], name))]
+        text = self._body(body, self._assigned, params["index"], name)
+        return [f"for {name} in range({span}):", *indented(text)]
 
     def _while(self) -> list[str]:
         condition, body = self.step.bodies
@@ -122,14 +124,25 @@ class _Region:
         return inner.lines(lambda: end(context, schedule)) or ["pass"]
 
     def _assigned(self, context: Context, schedule: Schedule) -> list[str]:
-        """Return the assignment of the scalar states, all at once."""
+        """Return the assignment of the scalar states, all at once, and the moves of arrays."""
         outputs = zip(self.locals, schedule.tape.outputs, strict=True)
         pairs = [(local, context.scalar(atom)) for local, atom in outputs if local]
         pairs = [(local, value) for local, value in pairs if local != value]
+        moved = self._moved(context, schedule)
         if not {v for _, v in pairs} & {local for local, _ in pairs}:
-            return [f"{local} = {value}" for local, value in pairs]
+                return [*(f"{local} = {value}" for local, value in pairs), *moved]
         left, right = (", ".join(part) for part in zip(*pairs, strict=True))
-        return [f"{left} = {right}"]
+        return [f"{left} = {right}", *moved]
+
+    def _moved(self, context: Context, schedule: Schedule) -> list[str]:
+        """Return the lines that give states other memory, and what was theirs to temporaries."""
+        if not schedule.moves:
+            return []
+        buffers = context.memory.buffers
+        left = [buffers[schedule.tape.inputs[n]] for n in schedule.moves]
+        right = [buffers[v] for v in schedule.moves.values()]
+        spare = [b for b in left if b not in right]
+        return context.exchange([*left, *(b for b in right if b not in left)], [*right, *spare])
 
 
 def _is_scalar(schedule: Schedule) -> bool:

@@ -1,13 +1,15 @@
 """Which updates are done in place: the result takes over the memory of the operand.
 
-A tape never overwrites anything; memory may be, as soon as nobody reads the old version any more.  Reads are lazy:
-what has no memory of its own is computed where it is used, from what it is computed of.  So an update in place needs
+A tape never overwrites anything; memory may be, as soon as nobody reads the old version any more.  Reads are
+lazy: what has no memory of its own is computed where it is used, from what it is computed of.  So an update
+in place needs
 
 * that its operand has memory that belongs to the tape, and is used by nothing that comes later on the tape;
-* that every value computed from the old version before, and used later, is computed and kept before the update
-  (it is *pinned*);
-* that what is written does not itself read entries that were overwritten already.  It may read an entry that it
-  writes at the same moment, and entries outside of the region that is written; anything else is pinned as well.
+* that every value computed from the old version before, and used later, is computed and kept before the
+  update (it is *pinned*);
+* that what is written does not itself read entries that were overwritten already.  It may read an entry
+  that it writes at the same moment, and entries outside of the region that is written; anything else is
+  pinned as well.
 
 Where keeping values would take more memory than a copy of the operand, the update is not done in place.
 """
@@ -31,7 +33,8 @@ from tracejit.passes.ranges import Ranges
 __all__ = ["Aliasing", "alias", "computed_whole"]
 
 LONG_CHAIN = 8
-"""Updates of one array, one after the other, that are still done by asking at each entry which of them holds."""
+"""Updates of one array, one after the other, that are still done by asking at each entry which of them
+holds."""
 
 SMALL_PART = 4
 """An update of less than one in so many entries counts as two more links of such a chain."""
@@ -42,7 +45,7 @@ Nothing: frozenset[Var] = frozenset()
 
 
 def computed_whole(eqn: Eqn) -> bool:
-    """Return whether the results have memory, or are scalars that are known from some step on, in any case."""
+    """Return whether the results have memory, or are scalars known from some step on, in any case."""
     return isinstance(eqn.op, Reduction | ArgReduction | Opaque | Scatter | BindSize)
 
 
@@ -76,7 +79,13 @@ class Aliasing:
         return Nothing.union(*found) if found else Nothing
 
 
-def alias(tape: Tape, regions: Mapping[Eqn, Lowered], owned: Set[Var], forced: Mapping[Eqn, Var]) -> Aliasing:
+def alias(
+    tape: Tape,
+    regions: Mapping[Eqn, Lowered],
+    owned: Set[Var],
+    forced: Mapping[Eqn, Var],
+    kept: Set[Var] = frozenset(),
+) -> Aliasing:
     """Decide for every update of ``tape``.
 
     Parameters
@@ -87,15 +96,22 @@ def alias(tape: Tape, regions: Mapping[Eqn, Lowered], owned: Set[Var], forced: M
         The inputs whose memory may be overwritten.
     forced : mapping of Eqn to Var
         Updates of a whole array that must be done in place -> the owned input whose memory they write to.
+    kept : set of Var
+        Values that need memory of their own.
     """
-    return _Analysis(tape, regions, owned, forced).run()
+    return _Analysis(tape, regions, owned, forced, kept).run()
 
 
 class _Analysis:
     def __init__(
-        self, tape: Tape, regions: Mapping[Eqn, Lowered], owned: Set[Var], forced: Mapping[Eqn, Var]
+        self,
+        tape: Tape,
+        regions: Mapping[Eqn, Lowered],
+        owned: Set[Var],
+        forced: Mapping[Eqn, Var],
+        kept: Set[Var],
     ) -> None:
-        self.tape, self.regions, self.forced = tape, regions, forced
+        self.tape, self.regions, self.forced, self.kept = tape, regions, forced, kept
         self.defs = {v: e for e in tape.eqns for v in e.results}
         self.found = Aliasing()
         self.last = self._last_uses()
@@ -162,6 +178,9 @@ class _Analysis:
         self._readers[root] = []
 
     def _lazy(self, eqn: Eqn) -> None:
+        if eqn.results[0] in self.kept:
+            self.found.pinned.add(eqn.results[0])
+            return
         read = self.found.read_by(eqn.operands)
         if read:
             for var in eqn.results:
@@ -190,7 +209,8 @@ class _Analysis:
             in_place = self._clear(place, eqn, base, eqn.operands[1:], must=True)
         else:
             long = isinstance(eqn.op, Scatter) or self._is_long(eqn)
-            in_place = self._is_free(x, place, eqn) and self._clear(place, eqn, x, eqn.operands[1:])
+            written = eqn.operands[1:]
+            in_place = self._is_free(x, place, eqn) and self._clear(place, eqn, x, written, aside=long)
             if not in_place and not long:
                 self._chain[result] = self._links(eqn)
                 self._lazy(eqn)
@@ -216,8 +236,19 @@ class _Analysis:
     def _is_long(self, eqn: Eqn) -> bool:
         return self._links(eqn) > LONG_CHAIN
 
-    def _clear(self, place: int, eqn: Eqn, base: Atom | None, written: Sequence[Atom], must: bool = False) -> bool:
-        """Pin all that would read the memory of ``base`` too late, unless that costs more than a copy."""
+    def _clear(
+        self,
+        place: int,
+        eqn: Eqn,
+        base: Atom | None,
+        written: Sequence[Atom],
+        must: bool = False,
+        aside: bool = True,
+    ) -> bool:
+        """Pin all that would read the memory of ``base`` too late, unless that costs more than a copy.
+
+        Without ``aside`` a new array is made rather than that most of it is computed aside and written then.
+        """
         assert isinstance(base, Var)
         root = self.found.root[base]
         fresh: dict[Var, frozenset[Var]] = {}
@@ -229,7 +260,11 @@ class _Analysis:
                 read = Nothing
             fresh[var] = read
         for atom in dict.fromkeys(written):
-            if isinstance(atom, Var) and root in self._reads_of((atom,), fresh) and self._clashes(eqn, atom, root, fresh):
+            touches = isinstance(atom, Var) and root in self._reads_of((atom,), fresh)
+            if touches and self._clashes(eqn, atom, root, fresh):
+                assert isinstance(atom, Var)
+                if not (aside or must) and 2 * dims.hint(atom.aval.size) > dims.hint(base.aval.size):
+                    return False
                 pinned.append(atom)
                 fresh[atom] = Nothing
         kept = sum(dims.hint(v.aval.size) for v in pinned if v.shape)
@@ -259,6 +294,7 @@ class _Analysis:
                 if written is None or not written.apart(index):
                     return True
                 continue
+            assert isinstance(value, Var)
             reached = self._operands(self.defs[value], index)
             if reached is None:
                 return True
@@ -284,7 +320,7 @@ class _Written:
         index = loops(len(size))
         self._place = tuple(s + i * d for s, i, d in zip(start, index, step, strict=True))
         ends = [(s, s + (n - 1) * d) for s, n, d in zip(start, size, step, strict=True)]
-        self._spans = [(low, high) if d > 0 else (high, low) for (low, high), d in zip(ends, step, strict=True)]
+        self._spans = [e if d > 0 else e[::-1] for e, d in zip(ends, step, strict=True)]
         self._constant = {s: 0 for s, n in zip(loop_symbols(len(size)), size, strict=True) if n == 1}
         bounds = {s: (0, n) for s, n in zip(loop_symbols(len(size)), size, strict=True)}
         self._ranges = Ranges(bounds)

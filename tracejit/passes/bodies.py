@@ -1,8 +1,8 @@
 """Loops and branches in the one form that schedules know: states that live in one place each, and bodies.
 
-A *state* is an array that the bodies update, or a scalar that they assign: the carries of a loop and its stacked
-results, the results of a branch.  Rows that a loop reads become slices of whole arrays at its counter, stacked
-results become writes at it, so that nothing but states and constants is left.
+A *state* is an array that the bodies update, or a scalar that they assign: the carries of a loop and its
+stacked results, the results of a branch.  Rows that a loop reads become slices of whole arrays at its
+counter, stacked results become writes at it, so that nothing but states and constants is left.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Lowered", "State", "is_update", "lowered_regions", "origins"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class State:
-    """One state: what it starts from (None if every body writes all of it), and the result that it ends as."""
+    """What a state starts from (None if every body writes all of it), and the result that it ends as."""
 
     initial: Atom | None
     result: Var
@@ -43,8 +43,9 @@ class Lowered:
     consts : tuple of atoms
         What the bodies read besides.
     bodies : tuple of Tape
-        Their inputs are the states and the constants; their outputs are the states after them.  Of a loop: its body;
-        of a ``while``: the condition, whose output is a boolean, and the body; of a branch: otherwise, then.
+        Their inputs are the states and the constants; their outputs are the states after them.  Of a loop:
+        its body; of a ``while``: the condition, whose output is a boolean, and the body; of a branch:
+        otherwise, then.
     """
 
     states: tuple[State, ...]
@@ -139,7 +140,7 @@ def _cond(eqn: Eqn) -> Lowered:
 
 
 def _continued(branches: tuple[Tape, Tape]) -> dict[int, int]:
-    """Return the array results that are operands with some entries changed: number of result -> of operand."""
+    """Return the results that are operands with some entries changed: number of result -> of operand."""
     numbers = [{v: n for n, v in enumerate(b.inputs)} for b in branches]
     sides = [origins(b) for b in branches]
     taken: dict[int, int] = {}

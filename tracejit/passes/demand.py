@@ -93,7 +93,7 @@ class Demands:
         What an earlier sweep has stored; costs count from there.
     """
 
-    def __init__(  # noqa: PLR0913  # facts found before
+    def __init__(  # facts found before
         self,
         tape: Tape,
         contiguous: set[Var],

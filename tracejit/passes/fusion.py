@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tracejit.errors import InternalError
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim, Symbol, prod
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.base import Opaque, Reduction
+from tracejit.ops.branch import Cond
 from tracejit.ops.indexing import Gather
 from tracejit.ops.indexing import Scatter as ScatterOp
 from tracejit.ops.linear import Iota
@@ -61,12 +63,14 @@ def fuse(tape: Tape, contiguous: tuple[bool, ...]) -> Schedule:
     return placement.schedule(placement.outputs())
 
 
-def _fuse_body(tape: Tape, states: Sequence[Var], contiguous: tuple[bool, ...]) -> Schedule:
-    """Return the schedule of a body that leaves its array outputs in the memory of its first inputs, ``states``."""
-    tape, regions, aliasing = settled(tape, states)
-    placement = _Placement(tape, _demands(tape, contiguous, aliasing, regions))
+def _fuse_body(
+    tape: Tape, states: Sequence[Var], contiguous: tuple[bool, ...], may_move: bool
+) -> Schedule:
+    """Return the schedule of a body whose array outputs end in the memory of its first inputs, ``states``."""
+    body = settled(tape, states, may_move)
+    placement = _Placement(body.tape, _demands(body.tape, contiguous, body.aliasing, body.regions))
     placement.place()
-    return placement.schedule((None,) * len(tape.outputs))
+    return placement.schedule((None,) * len(body.tape.outputs), body.moves)
 
 
 def _demands(
@@ -101,6 +105,7 @@ class _Placement:
         self._readers: dict[Var, int] = {}
         self._bound: dict[Symbol, int] = {}
         self._same: dict[Var, Var] = {}
+        self._moving: set[Var] = set()
 
     def place(self) -> None:
         """Put everything but copies for the outputs."""
@@ -110,12 +115,17 @@ class _Placement:
             if eqn in self.demands.live:
                 self._place(eqn)
 
-    def schedule(self, targets: tuple[Var | None, ...]) -> Schedule:
+    def schedule(
+        self, targets: tuple[Var | None, ...], moves: Mapping[int, Var] = MappingProxyType({})
+    ) -> Schedule:
         """Return what was placed."""
+        inputs = {n: v for n, v in enumerate(self.tape.inputs) if v in self._moving}
         stored = self.demands.stored | self.demands.arrays | set(self.demands.copies.values())
         stored.update(t for t in targets if t is not None)
         views = {v: self.demands.memory(v) for v in (*self.demands.views, *self.demands.copies)}
-        return Schedule(self.tape, self.steps, stored, views, targets, self.demands.defs, self._same)
+        moving = frozenset((*moves, *inputs))
+        defs = self.demands.defs
+        return Schedule(self.tape, self.steps, stored, views, targets, defs, self._same, moves, moving)
 
     def _when(self, atom: Atom) -> _Known:
         copy = self.demands.copies.get(atom) if isinstance(atom, Var) else None
@@ -196,11 +206,14 @@ class _Placement:
         bodies = []
         for body in region.bodies:
             changes = body is region.bodies[-1] or not isinstance(eqn.op, While)
-            bodies.append(_fuse_body(body, body.inputs[: len(arrays) if changes else 0], tuple(in_order)))
+            states = body.inputs[: len(arrays) if changes else 0]
+            bodies.append(_fuse_body(body, states, tuple(in_order), not isinstance(eqn.op, Cond)))
+        moving = {n for body in bodies for n in body.moving}
+        self._moving.update(self.aliasing.root[region.states[n].result] for n in moving)
         self._append(RegionStep(eqn, region, tuple(bodies)), eqn)
 
     def _take(self, eqn: Eqn, number: int, old: Atom, result: Var) -> _Known:
-        """Let ``result`` have the memory of ``old`` if it may, else a copy of it; return when that holds ``old``."""
+        """Let ``result`` have the memory of ``old``, or a copy of it; return when that holds ``old``."""
         base = self.aliasing.base.get((eqn, number))
         if base is None:
             self._store(result, old, eqn, self._when(old))
@@ -275,7 +288,8 @@ class _Placement:
                 continue
             assert isinstance(atom, Var)
             target = atom
-            if atom in taken or atom in self.demands.arrays or atom not in self.demands.stored:
+            moves = self.aliasing.root.get(atom) in self._moving
+            if moves or atom in taken or atom in self.demands.arrays or atom not in self.demands.stored:
                 target = Var(atom.aval, atom.name)
                 self._store(target, atom, None, self._when(atom))
             taken.add(target)

@@ -17,7 +17,7 @@ _MOST_SYMBOLS = 3
 
 
 class Ranges:
-    """Bounds ``low <= symbol < high`` of loop symbols."""
+    """Bounds ``low <= symbol < high`` of loop symbols, beside those that counters have by themselves."""
 
     def __init__(self, bounds: Mapping[Symbol, Bounds]) -> None:
         self.bounds = dict(bounds)
@@ -41,8 +41,8 @@ class Ranges:
         return self.nonnegative(dim) and self.nonnegative(extent - 1 - dim)
 
     def _prove(self, dim: Dim) -> bool:
-        """Try each loop symbol as its lower bound plus, or its upper bound minus, something non-negative."""
-        bounded = [s for s in dict.fromkeys(dims.symbols(dim)) if s in self.bounds]
+        """Try each symbol as its lower bound plus, or its upper bound minus, something non-negative."""
+        bounded = [s for s in dict.fromkeys(dims.symbols(dim)) if s in self.bounds or s.upper is not None]
         if len(bounded) > _MOST_SYMBOLS:
             return False
         for from_low in itertools.product((True, False), repeat=len(bounded)):
@@ -53,8 +53,10 @@ class Ranges:
         return False
 
     def _seen_from(self, symbol: Symbol, low: bool) -> Dim:
-        first, end = self.bounds[symbol]
-        return first + self._beyond[symbol] if low else end - 1 - self._beyond[symbol]
+        first, end = self.bounds.get(symbol, (0, symbol.upper))
+        assert end is not None
+        beyond = self._beyond.setdefault(symbol, dims.poly(Symbol(f"{symbol}_", 0, 0)))
+        return first + beyond if low else end - 1 - beyond
 
 
 def largest(dim: Dim, counter: Symbol) -> Dim | None:
@@ -66,12 +68,18 @@ def largest(dim: Dim, counter: Symbol) -> Dim | None:
     for monomial, coefficient in dim.terms.items():
         term: Dim = coefficient
         for atom in monomial:
-            if isinstance(atom, FloorDiv) and (counter in dims.symbols(atom.numerator) or (atom.lower or -1) < 0):
+            if isinstance(atom, FloorDiv) and not _is_plain(atom, counter):
                 return None
             counts = atom is counter
             term = term * ((counter.upper - 1 if coefficient > 0 else 0) if counts else dims.poly(atom))
         total = total + term
     return total
+
+
+def _is_plain(atom: FloorDiv, counter: Symbol) -> bool:
+    """Return whether ``atom`` is not negative and does not change with ``counter``."""
+    low = atom.lower
+    return counter not in set(dims.symbols(atom.numerator)) and low is not None and low >= 0
 
 
 def cut(symbol: Symbol, extent: Dim, conditions: Iterable[tuple[Any, ...]]) -> list[Bounds]:

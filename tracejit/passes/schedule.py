@@ -1,11 +1,12 @@
 """The schedule: what a tape becomes before it is written as loops.
 
 A schedule is a list of steps.  A `Nest` visits a space of indices once and does for each index what its roots
-say: store a value, fold it, scatter it.  A `Call` runs an op that loops do not look into, a `RegionStep` is a loop
-or branch with schedules of its own.  Everything that is not a root has no memory; it is recomputed where it is read.
+say: store a value, fold it, scatter it.  A `Call` runs an op that loops do not look into, a `RegionStep` is
+a loop or branch with schedules of its own.  Everything that is not a root has no memory; it is recomputed
+where it is read.
 
-Several variables may be versions of one array that is updated in place (`Schedule.same`).  Whatever reads a version
-stands before the update that overwrites it.
+Several variables may be versions of one array that is updated in place (`Schedule.same`).  Whatever reads a
+version stands before the update that overwrites it.
 """
 
 from __future__ import annotations
@@ -176,6 +177,10 @@ class Schedule:
         Variable -> its equation.
     same : dict
         Variable -> the variable whose memory it takes over.
+    moves : dict
+        Of a body: number of a state -> the variable whose memory is that of the state afterwards.
+    moving : frozenset of int
+        Of a body: the states whose memory may be another one afterwards.
     """
 
     tape: Tape
@@ -185,3 +190,5 @@ class Schedule:
     targets: tuple[Var | None, ...]
     defs: Mapping[Var, Eqn]
     same: Mapping[Var, Var]
+    moves: Mapping[int, Var]
+    moving: frozenset[int]

@@ -1,12 +1,18 @@
 """Bodies that end with every array state in its own memory.
 
-Where a body gives something else than the state with some entries changed (a new array, another state), the whole of
-it is written to the memory of the state at the end.  States that change places are copied out of the way first.
+Where a body gives something else than the state with some entries changed (a new array, another state), the
+whole of it is written to the memory of the state at the end.  States that change places are copied out of
+the way first.
+
+In a loop what cannot be written in place (a time step that reads the neighbours in the old array) is better
+computed into other memory, which changes places with that of the state: it *moves*.  So do states that become
+one another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.broadcasting import convert
@@ -15,26 +21,43 @@ from tracejit.passes.aliasing import Aliasing, alias
 from tracejit.passes.bodies import Lowered, lowered_regions, origins
 from tracejit.passes.dead_code import remove_dead
 
-__all__ = ["settled"]
+__all__ = ["Settled", "settled"]
 
 
-def settled(tape: Tape, states: Sequence[Var]) -> tuple[Tape, Mapping[Eqn, Lowered], Aliasing]:
-    """Return ``tape`` with writes at its end, its regions, and what is done in place.
+@dataclass(frozen=True, eq=False, slots=True)
+class Settled:
+    """A body with writes at its end.
 
-    Output number k belongs to ``states[k]``; afterwards it is a version of it if it is an array.
+    Attributes
+    ----------
+    tape : Tape
+        Its outputs that are arrays are versions of the states, in their memory, but for those that move.
+    regions : mapping of Eqn to Lowered
+    aliasing : Aliasing
+    moves : dict of int to Var
+        State -> the variable whose memory is that of the state after the body.
     """
-    tape = remove_dead(tape)
-    regions = lowered_regions(tape)
-    known = origins(tape)
-    arrays = {n: v for n, v in enumerate(states) if v.shape}
-    assigned = {n for n, v in arrays.items() if known.get(tape.outputs[n]) is not v}
-    while True:
-        whole, forced = _with_writes(tape, arrays, sorted(assigned), known)
-        aliasing = alias(whole, regions, set(arrays.values()), forced)
-        apart = {n for n, v in arrays.items() if aliasing.root.get(_var(whole.outputs[n])) is not v}
-        if not apart:
-            return whole, regions, aliasing
-        assigned |= apart
+
+    tape: Tape
+    regions: Mapping[Eqn, Lowered]
+    aliasing: Aliasing
+    moves: Mapping[int, Var]
+
+
+def settled(tape: Tape, states: Sequence[Var], may_move: bool) -> Settled:
+    """Return the body ``tape`` in which output number k belongs to ``states[k]``.
+
+    Parameters
+    ----------
+    tape : Tape
+    states : sequence of Var
+    may_move : bool
+        Whether the memory of a state may be another one after the body.
+    """
+    settling = _Settling(remove_dead(tape), {n: v for n, v in enumerate(states) if v.shape})
+    written, aside = settling.written()
+    moved = settling.moved(aside) if may_move and aside else None
+    return moved or written
 
 
 def _var(atom: Atom) -> Var:
@@ -42,10 +65,72 @@ def _var(atom: Atom) -> Var:
     return atom
 
 
+class _Settling:
+    def __init__(self, tape: Tape, states: Mapping[int, Var]) -> None:
+        self.tape, self.states = tape, states
+        self.regions, self.known = lowered_regions(tape), origins(tape)
+        self.numbers = {v: n for n, v in states.items()}
+        self.assigned = {n for n, v in states.items() if self.known.get(tape.outputs[n]) is not v}
+
+    def written(self) -> tuple[Settled, set[int]]:
+        """Return the body that ends with writes, and the states whose new value is computed aside first."""
+        while True:
+            found, writes = self._attempt({})
+            root = found.aliasing.root
+            apart = {n for n, v in self.states.items() if root.get(_var(found.tape.outputs[n])) is not v}
+            if not apart:
+                values = {self.numbers[s]: _var(e.operands[1]) for e, s in writes.items()}
+                copied = {n for n, v in values.items() if v is not self.tape.outputs[n]}
+                return found, copied | {n for n, v in values.items() if v in found.aliasing.pinned}
+            self.assigned |= apart
+
+    def moved(self, aside: set[int]) -> Settled | None:
+        """Return the body in which memory moves instead of what is computed aside; None if it cannot."""
+        moves = self._moves(aside)
+        if not moves:
+            return None
+        found, _ = self._attempt(moves)
+        root = found.aliasing.root
+        for number, state in self.states.items():
+            after = root.get(_var(found.tape.outputs[number]))
+            source = self._source(moves[number]) if number in moves else state
+            if after is not source and not (source is None and after not in self.numbers):
+                return None
+        return found
+
+    def _moves(self, aside: set[int]) -> dict[int, Var]:
+        """Return the states that move, with what they become: each memory is one state's afterwards."""
+        moves = {n: _var(self.tape.outputs[n]) for n in sorted(aside)}
+        while True:
+            wanted = {n: self._source(v) for n, v in moves.items()}
+            sources = [self.numbers[s] for s in wanted.values() if s is not None]
+            left = [n for n in sources if n not in moves]
+            if not left:
+                break
+            if any(n not in self.assigned for n in left):
+                return {}
+            moves.update((n, _var(self.tape.outputs[n])) for n in left)
+        memories = [self._source(v) or v for v in moves.values()]
+        inside = {v for e in self.tape.eqns for v in e.results} | set(self.numbers)
+        return moves if len(set(memories)) == len(memories) and inside.issuperset(moves.values()) else {}
+
+    def _source(self, value: Var) -> Var | None:
+        """Return the state that ``value`` is a version of, if it is one."""
+        source = self.known.get(value)
+        return source if source in self.numbers and value is source else None
+
+    def _attempt(self, moves: Mapping[int, Var]) -> tuple[Settled, dict[Eqn, Var]]:
+        rest = sorted(self.assigned - moves.keys())
+        tape, writes = _with_writes(self.tape, self.states, rest, self.known)
+        kept = {v for v in moves.values() if v not in self.numbers}
+        aliasing = alias(tape, self.regions, self.numbers.keys(), writes, kept)
+        return Settled(tape, self.regions, aliasing, moves), writes
+
+
 def _with_writes(
     tape: Tape, states: Mapping[int, Var], assigned: Sequence[int], known: Mapping[Atom, Var]
 ) -> tuple[Tape, dict[Eqn, Var]]:
-    """Return the tape that writes its outputs number ``assigned`` to states, and those writes with their states."""
+    """Return the tape that writes the outputs ``assigned`` to their states, and those writes."""
     outputs = list(tape.outputs)
     copies: list[Eqn] = []
     for number in assigned:

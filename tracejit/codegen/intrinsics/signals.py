@@ -1,9 +1,9 @@
 """Kernels that stop when the user wants them to.
 
 Compiled code runs without the interpreter lock, and Python looks at signals only when it holds that.
-``stop_if_interrupted()`` takes the lock and lets Python run its handlers, which does nothing in other threads than
-the main one.  That costs 0.1 us, much more where other threads want the lock too, hence the clock: whoever calls it
-asks ``nanoseconds()`` first.
+``stop_if_interrupted()`` takes the lock and lets Python run its handlers, which does nothing in other
+threads than the main one.  That costs 0.1 us, much more where other threads want the lock too, hence the
+clock: whoever calls it asks ``nanoseconds()`` first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CLOCK = getattr(time, "CLOCK_MONOTONIC", None)
 
 @intrinsic
 def stop_if_interrupted(typing):  # type: ignore[no-untyped-def]
-    """Leave the function if a signal handler raises an exception (`KeyboardInterrupt`), which then goes on."""
+    """Leave the function if a signal handler raises (`KeyboardInterrupt`), with that exception."""
 
     def lowering(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         python = context.get_python_api(builder)
