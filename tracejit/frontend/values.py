@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracejit.errors import NonNumericError
+from tracejit.frontend.regions import Handle
 from tracejit.frontend.registry import is_traced
 from tracejit.ir.source import here
 
@@ -136,7 +137,7 @@ def is_numeric(value: Any) -> bool:
 
 def require_plain(value: Any) -> None:
     """Raise for arrays of a subclass that computes in another way: masks, units, products of matrices."""
-    if type(value) is np.ndarray or isinstance(value, np.generic):
+    if type(value) is np.ndarray or isinstance(value, np.generic | Handle):
         return
     changed = type(value).__array_ufunc__ is not np.ndarray.__array_ufunc__
     if changed or isinstance(value, (np.ma.MaskedArray, np.matrix)):
