@@ -49,7 +49,9 @@ FIXED_KINDS = {"ldexp": {1: "i8"}, "select": {0: "?"}}
 
 def elementwise_ops() -> list[Elementwise]:
     """The elementwise ops but those that have no meaning in long double, which have tables of their own."""
-    return [op for op in REGISTRY.values() if isinstance(op, Elementwise) and not isinstance(op, Special | Stated)]
+    return [
+        op for op in REGISTRY.values() if isinstance(op, Elementwise) and not isinstance(op, Special | Stated)
+    ]
 
 
 def operands_of(op: Elementwise, dtype: Any, shape: tuple[int, ...]) -> tuple[Array, ...]:

@@ -123,12 +123,14 @@ class Program:
     def whole(self) -> None:
         x = self.array()
         ndim = len(x.shape)
-        made = self.pick([
-            lambda: sin(add(x, self.array(ndim))),
-            lambda: transpose(x, perm=tuple(reversed(range(ndim)))),
-            lambda: full(0.25, x.shape, np.dtype(float)),
-            lambda: x,
-        ])()
+        made = self.pick(
+            [
+                lambda: sin(add(x, self.array(ndim))),
+                lambda: transpose(x, perm=tuple(reversed(range(ndim)))),
+                lambda: full(0.25, x.shape, np.dtype(float)),
+                lambda: x,
+            ]
+        )()
         self.arrays.append(made)
 
     def fold(self) -> None:

@@ -55,7 +55,18 @@ _UNARY = (
     np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh, np.real, np.imag, np.angle, np.sign, np.sinc,
 )  # fmt: skip
 _BINARY = (np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power)
-_FOLDS = (np.sum, np.mean, np.prod, np.var, np.cumsum, np.cumprod, np.nansum, np.nanmean, np.nanprod, np.nanvar)
+_FOLDS = (
+    np.sum,
+    np.mean,
+    np.prod,
+    np.var,
+    np.cumsum,
+    np.cumprod,
+    np.nansum,
+    np.nanmean,
+    np.nanprod,
+    np.nanvar,
+)
 _PRODUCTS = (np.dot, np.matmul, np.inner)
 
 SMOOTH: dict[str, Case] = {

@@ -67,7 +67,10 @@ SMOOTH: dict[str, Case] = {
     "inv": (L.inv, (A,)),
     "matrix_power": (lambda a: L.matrix_power(a, -3), (SMALL,)),
     "tensorsolve": (L.tensorsolve, (_normal(2, 3, 6), _normal(2, 3))),
-    "tensorsolve, axes": (lambda a, b: L.tensorsolve(a, b, axes=(0, 2)), (_normal(3, 4, 2, 3, 2), _normal(4, 3))),
+    "tensorsolve, axes": (
+        lambda a, b: L.tensorsolve(a, b, axes=(0, 2)),
+        (_normal(3, 4, 2, 3, 2), _normal(4, 3)),
+    ),
     "tensorinv": (L.tensorinv, (_normal(2, 3, 3, 2),)),
     "det": (L.det, (A,)),
     **{f"det {n}x{n}": (L.det, (_normal(2, n, n),)) for n in (1, 2, 3, 5)},

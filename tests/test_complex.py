@@ -236,7 +236,15 @@ def test_comparisons_look_at_real_parts_first() -> None:
 
 def test_predicates() -> None:
     z = np.array([0, 1j, np.nan, complex(1, np.nan), complex(np.inf, 1), 2])
-    for function in (np.isnan, np.isinf, np.isfinite, np.iscomplex, np.isreal, np.logical_not, np.count_nonzero):
+    for function in (
+        np.isnan,
+        np.isinf,
+        np.isfinite,
+        np.iscomplex,
+        np.isreal,
+        np.logical_not,
+        np.count_nonzero,
+    ):
         assert_array_equal(tj.jit(function)(z), function(z))
 
 

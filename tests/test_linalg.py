@@ -42,17 +42,20 @@ def test_derivatives(function: Callable[..., Any], arrays: tuple[Array, ...]) ->
 
 # --- determinants of singular matrices ----------------------------------------------------------------------
 
-RANKS = [np.diag([1.0, 2.0, 3.0, 0.0]), np.diag([1.0, 2.0, 0.0, 0.0]), np.zeros((4, 4)), np.eye(4), np.ones((4, 4))]
+RANKS = [
+    np.diag([1.0, 2.0, 3.0, 0.0]),
+    np.diag([1.0, 2.0, 0.0, 0.0]),
+    np.zeros((4, 4)),
+    np.eye(4),
+    np.ones((4, 4)),
+]
 
 
 def minors(a: Array) -> Array:
     """The matrix of cofactors, one determinant per entry."""
     n = len(a)
     return np.array(
-        [
-            [(-1) ** (i + j) * L.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)]
-            for i in range(n)
-        ]
+        [[(-1) ** (i + j) * L.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)] for i in range(n)]
     )
 
 
@@ -64,7 +67,9 @@ def turned(a: Array) -> Array:
 
 @pytest.mark.parametrize("a", RANKS)
 @pytest.mark.parametrize("place", [np.copy, turned])
-def test_gradient_of_det_is_the_matrix_of_cofactors_at_every_rank(a: Array, place: Any, each_mode: str) -> None:
+def test_gradient_of_det_is_the_matrix_of_cofactors_at_every_rank(
+    a: Array, place: Any, each_mode: str
+) -> None:
     a = place(a)
     assert_allclose(tj.grad(L.det)(a), minors(a), rtol=1e-10, atol=1e-10)
 
@@ -157,7 +162,9 @@ def test_matrix_rank() -> None:
     ):
         with interpret():
             assert_array_equal(tj.jit(function)(a), function(a))
-            assert_array_equal(tj.grad(lambda x, f=function: np.sum(f(x) * x[:, 0, 0]))(a)[:, 0, 0], function(a))
+            assert_array_equal(
+                tj.grad(lambda x, f=function: np.sum(f(x) * x[:, 0, 0]))(a)[:, 0, 0], function(a)
+            )
 
 
 # --- sizes, dtypes, stacks ----------------------------------------------------------------------------------
@@ -185,7 +192,19 @@ def test_larger_matrices_compiled(n: int) -> None:
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (2, 0, 0)])
 def test_nothing(shape: tuple[int, ...]) -> None:
     a = np.zeros(shape)
-    for function in (L.inv, L.det, L.slogdet, L.cholesky, L.eigh, L.eigvalsh, L.svd, L.svdvals, L.qr, L.eig, L.pinv):
+    for function in (
+        L.inv,
+        L.det,
+        L.slogdet,
+        L.cholesky,
+        L.eigh,
+        L.eigvalsh,
+        L.svd,
+        L.svdvals,
+        L.qr,
+        L.eig,
+        L.pinv,
+    ):
         with interpret():
             same(tj.jit(function)(a), function(a))
 

@@ -365,8 +365,8 @@ def _warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
     where = f" The last decision on a traced value was {guards[-1].source}." if guards else ""
     warn_user(
         f"{name} was traced {MAX_PATHS} times for one signature of its arguments.{where} Each Python branch on a "
-        "traced value and each captured setting that changes is a trace of its own: use `np.where` for branches, or pass "
-        "what changes as an array or a float.",
+        "traced value and each captured setting that changes is a trace of its own: use `np.where` for branches, "
+        "or pass what changes as an array or a float.",
         RetraceWarning,
     )
 

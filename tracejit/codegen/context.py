@@ -113,9 +113,7 @@ class Context:
             found.append(most)
         return tuple(found)
 
-    def _allocated(
-        self, array: str, room: Shape, dtype: np.dtype[Any], runs: bool, entries: str
-    ) -> Buffer:
+    def _allocated(self, array: str, room: Shape, dtype: np.dtype[Any], runs: bool, entries: str) -> Buffer:
         # What stands outside of a loop is allocated even if it has no trips and its sizes make no sense.
         texts = [size_text(d, self.sizes) for d in room]
         texts = [t if runs or _is_size(d) else f"max({t}, 0)" for t, d in zip(texts, room, strict=True)]

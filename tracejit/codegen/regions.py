@@ -130,7 +130,7 @@ class _Region:
         pairs = [(local, value) for local, value in pairs if local != value]
         moved = self._moved(context, schedule)
         if not {v for _, v in pairs} & {local for local, _ in pairs}:
-                return [*(f"{local} = {value}" for local, value in pairs), *moved]
+            return [*(f"{local} = {value}" for local, value in pairs), *moved]
         left, right = (", ".join(part) for part in zip(*pairs, strict=True))
         return [f"{left} = {right}", *moved]
 

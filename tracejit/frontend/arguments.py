@@ -114,14 +114,20 @@ def arguments(
                 hint="Differentiate a number, an array, or a container of them: choose it with `argnums`.",
             )
         groups.append(Group(tree.children[0].children[n], numbers_in, _argument_name(signature, n)))
-    zero_d = frozenset(n for i, n in dynamic.items() if isinstance(leaves[i], np.ndarray) and not leaves[i].ndim)
+    zero_d = frozenset(
+        n for i, n in dynamic.items() if isinstance(leaves[i], np.ndarray) and not leaves[i].ndim
+    )
     trailing = tuple(dynamic.get(i) for i in range(starts[len(args) - extra], starts[-1]))
     axes = () if split is None else _split_axes(split, tree, starts, leaves, dynamic)
     return Call(tree, names, tuple(groups), single, zero_d, extra, trailing, axes), sorted_leaves
 
 
 def _split_axes(
-    split: int | tuple[int | None, ...], tree: TreeDef, starts: Sequence[int], leaves: Sequence[Any], dynamic: Any
+    split: int | tuple[int | None, ...],
+    tree: TreeDef,
+    starts: Sequence[int],
+    leaves: Sequence[Any],
+    dynamic: Any,
 ) -> tuple[int | None, ...]:
     """Return the mapped axis of each dynamic leaf, checked."""
     count = len(starts) - 1
@@ -137,7 +143,9 @@ def _split_axes(
         for i in range(starts[number], starts[number + 1]):
             if i in dynamic:
                 ndim = np.ndim(leaves[i]) if not is_traced(leaves[i]) else leaves[i].ndim
-                axes[dynamic[i]] = None if axis is None else np.lib.array_utils.normalize_axis_index(axis, ndim)
+                axes[dynamic[i]] = (
+                    None if axis is None else np.lib.array_utils.normalize_axis_index(axis, ndim)
+                )
     if all(axis is None for axis in axes.values()):
         raise StructureError(
             "vmap needs at least one argument with an axis to map over.",
@@ -202,7 +210,9 @@ def _positional(
     if signature is None or (not kwargs and most < len(args)):
         return args, kwargs
     bound = signature.bind(*args, **kwargs)
-    positional = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     last = max((i for i, p in enumerate(positional) if p.name in bound.arguments), default=-1)
     gaps = any(p.name not in bound.arguments for p in positional[: last + 1])
     if gaps or most > last:

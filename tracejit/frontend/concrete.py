@@ -90,7 +90,9 @@ class Values:
                 done.add(eqn)
                 stack.append((eqn, True))
                 stack.extend(
-                    (self._maker[a], False) for a in eqn.operands if isinstance(a, Var) and a not in self._known
+                    (self._maker[a], False)
+                    for a in eqn.operands
+                    if isinstance(a, Var) and a not in self._known
                 )
         return order
 

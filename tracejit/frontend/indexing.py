@@ -62,9 +62,12 @@ def _parsed(key: Any, shape: Shape) -> list[Item]:
         return parse(key, shape)
     except Undecided:
         parts = key if isinstance(key, tuple) else (key,)
-        if len(parts) != len(shape) or not all(hasattr(p, "_tracejit_dim") or isinstance(p, int) for p in parts):
+        if len(parts) != len(shape) or not all(
+            hasattr(p, "_tracejit_dim") or isinstance(p, int) for p in parts
+        ):
             raise
-        return parse(tuple(symbolic.WRAP(p.atom) if hasattr(p, "_tracejit_dim") else p for p in parts), shape)
+        values = (symbolic.wrapped(p.atom) if hasattr(p, "_tracejit_dim") else p for p in parts)
+        return parse(tuple(values), shape)
 
 
 def add_at(atom: Atom, key: Any, value: Any) -> Atom:

@@ -61,4 +61,6 @@ def stack_of_matrices(value: Any, square: bool = False) -> tuple[Atom, DType]:
 def refuse_rectangles(atom: Atom) -> None:
     """Raise unless the last two extents are equal."""
     if not current().decide("==", atom.shape[-1] - atom.shape[-2]):
-        raise matrix_error(f"Last 2 dimensions of the array must be square; the shape is {shape_text(atom.shape)}.")
+        raise matrix_error(
+            f"Last 2 dimensions of the array must be square; the shape is {shape_text(atom.shape)}."
+        )

@@ -104,7 +104,9 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
         return _svd_of_nothing(x, dtype, full_matrices)
     square = x.shape[-2] == x.shape[-1]
     u, s, vh = svd(x, full=bool(full_matrices) and not square, count=_count(x))
-    return _named(SVDResult, convert(u, dtype=dtype), convert(s, dtype=real_dtype(dtype)), convert(vh, dtype=dtype))
+    return _named(
+        SVDResult, convert(u, dtype=dtype), convert(s, dtype=real_dtype(dtype)), convert(vh, dtype=dtype)
+    )
 
 
 def _svd_of_nothing(x: Atom, dtype: DType, full_matrices: bool) -> Any:

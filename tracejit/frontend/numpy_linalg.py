@@ -197,7 +197,9 @@ def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np.
 
 
 def _singular_values(x: Atom, hermitian: bool) -> Atom:
-    result: Atom = FUNCTIONS[np.linalg.svd](x, compute_uv=False, hermitian=True) if hermitian else singular_values(x)
+    result: Atom = (
+        FUNCTIONS[np.linalg.svd](x, compute_uv=False, hermitian=True) if hermitian else singular_values(x)
+    )
     return result
 
 

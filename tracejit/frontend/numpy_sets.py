@@ -70,7 +70,9 @@ def _unique(
     *, equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
     if axis is not None:
-        raise unsupported("`np.unique` with `axis=`", "Compare the rows with each other: `(a[:, None] == a).all(-1)`.")
+        raise unsupported(
+            "`np.unique` with `axis=`", "Compare the rows with each other: `(a[:, None] == a).all(-1)`."
+        )
     found = _Unique(ar, equal_nan)
     results: list[Any] = [found.values]
     if return_index:
@@ -137,7 +139,9 @@ def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Atom:
 @implements(np.intersect1d)
 def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Atom:
     if return_indices:
-        raise unsupported("`np.intersect1d` with `return_indices=True`", "Use `np.isin` and `np.flatnonzero`.")
+        raise unsupported(
+            "`np.intersect1d` with `return_indices=True`", "Use `np.isin` and `np.flatnonzero`."
+        )
     x = _distinct(ar1, assume_unique)
     common = index(x, plain_mask(_isin(x, ar2)))
     return sort(common, 0) if assume_unique else common

@@ -98,7 +98,9 @@ class _Replacements(dict[int, Any]):
     def _add(self, name: str) -> None:
         module, package = sys.modules[name], sys.modules[name.partition(".")[0]]
         meanings = FUNCTIONS_BY_NAME[name]
-        replaced = {n: _undispatched(getattr(module, n), m) for n, m in meanings.items() if hasattr(module, n)}
+        replaced = {
+            n: _undispatched(getattr(module, n), m) for n, m in meanings.items() if hasattr(module, n)
+        }
         self.update((id(getattr(module, n)), new) for n, new in replaced.items())
         self[id(module)] = _ShadowModule(module, replaced)
         shadow = self.setdefault(id(package), _ShadowModule(package, {}))
@@ -122,7 +124,11 @@ def replacements() -> dict[int, Any]:
     created |= {f: _creator(f, f) for f in _FRESH}
     table: dict[int, Any] = {id(original): new for original, new in created.items()}
     names = {name: created[getattr(np, name)] for name in dir(np) if _hashable(getattr(np, name)) in created}
-    for module, state in ((np.random, np.random.normal.__self__), (random, random.random.__self__)):
+    hidden_states = (
+        (np.random, getattr(np.random.normal, "__self__")),
+        (random, getattr(random.random, "__self__")),
+    )  # noqa: B009  # not in the stubs
+    for module, state in hidden_states:
         refusing = _random_functions(module, state)
         table |= {id(getattr(module, name)): refuse for name, refuse in refusing.items()}
         table[id(module)] = _ShadowModule(module, refusing)

@@ -104,7 +104,9 @@ def _multigammaln(a: Any, d: Any) -> Atom:
 def _floating(x: Any, name: str) -> Atom:
     value = operand(x)
     if value.dtype.kind == "c":
-        raise unsupported(f"`scipy.special.{name}` of complex numbers", "Write it with `np.exp` and `np.log`.")
+        raise unsupported(
+            f"`scipy.special.{name}` of complex numbers", "Write it with `np.exp` and `np.log`."
+        )
     value = convert(value, dtype=value.dtype if value.dtype.kind == "f" else np.float64)
     return value if value.shape else raveled(value)
 
@@ -151,5 +153,3 @@ def _i0(x: Any) -> Atom:
         raise TypeError("i0 not supported for complex values")
     value = convert(value, dtype=value.dtype if value.dtype.kind == "f" else np.float64)
     return special_bessel.i0(value)
-
-

@@ -33,7 +33,16 @@ from tracejit.ir.dims import Dim, Symbol, Unify
 from tracejit.ir.source import here
 from tracejit.ir.tape import Atom, Builder, Tape, Var, current
 
-__all__ = ["Static", "SymbolTable", "Traced", "ZeroD", "abstract", "trace_nested", "trace_root", "with_symbols"]
+__all__ = [
+    "Static",
+    "SymbolTable",
+    "Traced",
+    "ZeroD",
+    "abstract",
+    "trace_nested",
+    "trace_root",
+    "with_symbols",
+]
 
 T = TypeVar("T")
 
@@ -313,7 +322,9 @@ def _finish(builder: Builder, root: _Root, result: Any, handles: Sequence[Any]) 
         if handle.atom is not builder.inputs[number]:
             written.append((number, len(atoms)))
             atoms.append(handle.atom)
-    return Traced(builder.finish(atoms), tuple(outputs), tree, tuple(written), root.reads, unrolled=tuple(dict.fromkeys(unrolled())))
+    reasons = tuple(dict.fromkeys(unrolled()))
+    tape = builder.finish(atoms)
+    return Traced(tape, tuple(outputs), tree, tuple(written), root.reads, unrolled=reasons)
 
 
 def is_numeric(value: Any) -> bool:

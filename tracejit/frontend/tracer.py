@@ -210,7 +210,8 @@ class TracedArray(ViewHandle):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise needs_value(
-            "np.asarray()", "Use NumPy functions on it directly, or store it in an array made in the function."
+            "np.asarray()",
+            "Use NumPy functions on it directly, or store it in an array made in the function.",
         )
 
     def __float__(self) -> float:
@@ -235,7 +236,11 @@ class TracedArray(ViewHandle):
         if not args:
             return TracedArray(self._scalar())
         flat = len(args) == 1 and not isinstance(args[0], tuple)
-        return TracedArray(FUNCTIONS[np.ravel](self))[args[0]] if flat else self[args if len(args) > 1 else args[0]]
+        return (
+            TracedArray(FUNCTIONS[np.ravel](self))[args[0]]
+            if flat
+            else self[args if len(args) > 1 else args[0]]
+        )
 
     def __round__(self, digits: int | None = None) -> Any:
         if self.ndim:
@@ -257,7 +262,9 @@ class TracedArray(ViewHandle):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return wrap(call_ufunc(ufunc, method, inputs, kwargs))
 
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return dispatch(function, args, kwargs)
 
 

@@ -73,7 +73,8 @@ def _store(result: Any, out: Any) -> Any:
             target._become_traced()
         if not is_traced(target):
             raise unsupported(
-                "`out=` with a plain ndarray", "Make the array inside the traced function (`np.empty_like(x)`)."
+                "`out=` with a plain ndarray",
+                "Make the array inside the traced function (`np.empty_like(x)`).",
             )
         if isinstance(value, _Masked):
             shape = broadcast_shapes(target.atom.shape, value.result.shape)
@@ -108,16 +109,22 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, *values: Any) -> None:
     if hasattr(type(target), "_become_traced"):
         target._become_traced()
     if not is_traced(target):
-        raise unsupported(f"`{ufunc.__name__}.at` on a plain ndarray", "Make the array inside the traced function.")
+        raise unsupported(
+            f"`{ufunc.__name__}.at` on a plain ndarray", "Make the array inside the traced function."
+        )
     if ufunc not in (np.add, np.subtract) or len(values) != 1:
-        raise unsupported(f"`{ufunc.__name__}.at`", "`np.add.at` and `np.subtract.at` are; else write a loop.")
+        raise unsupported(
+            f"`{ufunc.__name__}.at`", "`np.add.at` and `np.subtract.at` are; else write a loop."
+        )
     value = operand(values[0])
     refuse_truncation(value, target.atom)
     target._rebind(add_at(target.atom, key, value if ufunc is np.add else neg(value)))
 
 
 def _refuse(ufunc: np.ufunc, method: str) -> Any:
-    raise unsupported(f"`{ufunc.__name__}.{method}`", "Use the NumPy function of the same meaning, or a loop.")
+    raise unsupported(
+        f"`{ufunc.__name__}.{method}`", "Use the NumPy function of the same meaning, or a loop."
+    )
 
 
 _METHODS = {"__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}

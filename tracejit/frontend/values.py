@@ -32,9 +32,9 @@ __all__ = [
     "is_constant",
     "is_library",
     "is_numeric",
-    "require_plain",
     "is_user_class",
     "is_user_function",
+    "require_plain",
     "same",
 ]
 

@@ -46,7 +46,11 @@ class Aval:
     @property
     def promotion(self) -> DType | type:
         """What NumPy's promotion sees: the dtype, or the Python type of a weak scalar."""
-        return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[self.dtype.kind] if self.weak else self.dtype
+        return (
+            {"b": bool, "i": int, "u": int, "f": float, "c": complex}[self.dtype.kind]
+            if self.weak
+            else self.dtype
+        )
 
     def with_shape(self, shape: Shape) -> Aval:
         return replace(self, shape=tuple(shape), weak=False)

@@ -272,7 +272,7 @@ def lower_bound(dim: Dim) -> int | None:
 
 
 def extremes(dim: Dim) -> list[Dim] | None:
-    """Return sizes without counters such that ``dim`` is, in every iteration, between the least and the largest of them.
+    """Return sizes without counters such that ``dim`` is, in every iteration, between the least and the largest.
 
     None where ``dim`` is not linear in its counters.
     """
@@ -376,7 +376,7 @@ class Undecided(BaseException):
     A loop then cannot be a region.  It is a ``BaseException`` because user code must not catch it.
     """
 
-    def __init__(self, relation: str, size: Poly) -> None:
+    def __init__(self, relation: str, size: Dim) -> None:
         self.size = size
         super().__init__(f"{size} {relation} 0 is not the same in every iteration")
 

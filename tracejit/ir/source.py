@@ -48,7 +48,7 @@ class Source:
 
     def __str__(self) -> str:
         text = self.text
-        return f'at {self.file}:{self.line}, in {self.function}' + (f": {text}" if text else "")
+        return f"at {self.file}:{self.line}, in {self.function}" + (f": {text}" if text else "")
 
 
 def here() -> Source | None:

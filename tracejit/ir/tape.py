@@ -24,7 +24,19 @@ from tracejit.ir.source import Source, here
 if TYPE_CHECKING:
     from tracejit.ops.base import Op
 
-__all__ = ["Atom", "Builder", "Eqn", "Lit", "SizeGuard", "Tape", "ValueGuard", "Var", "bodies", "current", "is_tracing"]
+__all__ = [
+    "Atom",
+    "Builder",
+    "Eqn",
+    "Lit",
+    "SizeGuard",
+    "Tape",
+    "ValueGuard",
+    "Var",
+    "bodies",
+    "current",
+    "is_tracing",
+]
 
 
 class Var:
@@ -169,7 +181,6 @@ class Names:
         inside = ", ".join([self(a) for a in eqn.operands] + params)
         left = ", ".join(self.typed(v) for v in eqn.results)
         return f"{left} = {eqn.op.name}({inside})"
-
 
     def lines(self, tape: Tape, title: str) -> list[str]:
         """Return the text of ``tape``, line by line; bodies stand indented below their equation."""
@@ -359,9 +370,11 @@ class Builder:
         hints = [dims.hint(e) for e in ends]
         strict = relation == "=="
         if min(hints) >= strict:
-            return all([self.decide(">=", e - strict) for e in ends]) != strict
+            answers = [self.decide(">=", e - strict) for e in ends]  # each of them is a guard
+            return all(answers) != strict
         if max(hints) < 0:
-            return any([self.decide(">=", e) for e in ends])
+            answers = [self.decide(">=", e) for e in ends]
+            return any(answers)
         raise Undecided(relation, size)
 
     def pin(self, size: Dim) -> int:

@@ -38,7 +38,7 @@ def as_atom(value: Any) -> Atom:
         return value
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
         scalar = np.asarray(value)[()]
-        return Lit(scalar if isinstance(scalar, np.generic) else np.float64(value), weak=True)  # a huge int
+        return Lit(scalar if isinstance(scalar, np.generic) else np.float64(value), weak=True)  # type: ignore[arg-type]  # a huge int
     array = np.asarray(value)
     return Lit(array[()]) if array.ndim == 0 else current().const(array)  # type: ignore[arg-type]
 
@@ -88,7 +88,12 @@ class Op(ABC):
 
     @abstractmethod
     def jvp(
-        self, tangents: Sequence[Maybe], operands: Sequence[Atom], results: Sequence[Atom], absorb: bool, **params: Any
+        self,
+        tangents: Sequence[Maybe],
+        operands: Sequence[Atom],
+        results: Sequence[Atom],
+        absorb: bool,
+        **params: Any,
     ) -> tuple[Maybe, ...]:
         """Return the tangents of the results."""
 

@@ -242,7 +242,8 @@ def broadcast_to(x: Any, shape: Shape) -> Atom:
 def operands_text(operands: Sequence[Atom]) -> str:
     """Return what is known of operands: the user's names, dtypes and shapes."""
     return ", ".join(
-        (f"{a.name}: " if isinstance(a, Var) and a.name else "") + f"{a.dtype} {shape_text(a.shape)}" for a in operands
+        (f"{a.name}: " if isinstance(a, Var) and a.name else "") + f"{a.dtype} {shape_text(a.shape)}"
+        for a in operands
     )
 
 

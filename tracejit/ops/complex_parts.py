@@ -115,7 +115,9 @@ class FromParts(Elementwise):
     """``a + 1j*b`` of real numbers, infinite ones too, where a product with ``1j`` would give NaN."""
 
     def dtypes(self, avals: Sequence[Aval]) -> tuple[tuple[DType, ...], DType]:
-        part = np.result_type(common_dtype(avals), np.float16 if any(a.inexact for a in avals) else np.float64)
+        part = np.result_type(
+            common_dtype(avals), np.float16 if any(a.inexact for a in avals) else np.float64
+        )
         return (part, part), np.result_type(part, np.complex64)
 
     def jvp(self, tangents, operands, results, absorb):  # type: ignore[no-untyped-def]

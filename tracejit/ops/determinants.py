@@ -259,7 +259,10 @@ def _frame(a: Atom) -> tuple[Atom, Atom, Atom, Atom]:
 
 
 def _from_frame(inner: Atom, u: Atom, vh: Atom, sign: Atom) -> Atom:
-    return mul(matmul(conjugate(u), inner, conjugate(vh)), expand_dims(sign, axes=(len(u.shape) - 2, len(u.shape) - 1)))
+    return mul(
+        matmul(conjugate(u), inner, conjugate(vh)),
+        expand_dims(sign, axes=(len(u.shape) - 2, len(u.shape) - 1)),
+    )
 
 
 def cofactors_of(a: Atom) -> Atom:

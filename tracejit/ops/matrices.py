@@ -37,6 +37,7 @@ __all__ = [
     "triangle",
 ]
 
+
 def stack_size(shape: Shape, core: int = 2) -> Dim:
     """Return how many matrices (or arrays of ``core`` axes) there are."""
     return prod(shape[: len(shape) - core])
@@ -93,9 +94,7 @@ def diagonal_of(x: Atom) -> Atom:
 def on_diagonal(x: Atom) -> Atom:
     """Return diagonal matrices."""
     ndim = len(x.shape) + 1
-    result: Atom = embed_diagonal(
-        x, axes=(ndim - 2, ndim - 1), start=(0, 0), shape=(*x.shape, x.shape[-1])
-    )
+    result: Atom = embed_diagonal(x, axes=(ndim - 2, ndim - 1), start=(0, 0), shape=(*x.shape, x.shape[-1]))
     return result
 
 

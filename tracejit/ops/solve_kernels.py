@@ -72,9 +72,7 @@ def _solve_triangle(t, x, n, k, lower, transposed, unit):  # type: ignore[no-unt
     side, uplo = letter(_R), letter(_U if lower else _L)
     trans, diag = letter(_T if transposed else _N), letter(_U if unit else _N)
     one = np.ones(1, t.dtype)
-    fortran(
-        "trsm", (side, uplo, trans, diag, integer(k), integer(n), one, t, integer(n), x, integer(k))
-    )
+    fortran("trsm", (side, uplo, trans, diag, integer(k), integer(n), one, t, integer(n), x, integer(k)))
 
 
 def _substitute(t, x, n, k, lower, transposed, unit):  # type: ignore[no-untyped-def]

@@ -154,9 +154,7 @@ def _log_ndtr_slope(y: Atom, x: Atom) -> Atom:
 
 ndtr = Special("ndtr", lambda y, x: _gaussian(_DENSITY, mul(_ROOT_HALF, x)), taints=False, cost=25)
 log_ndtr = Special("log_ndtr", _log_ndtr_slope, domain=REAL_LINE)
-ndtri = Special(
-    "ndtri", lambda y, p: mul(1 / _DENSITY, exp(square(mul(_ROOT_HALF, y)))), domain=PROBABILITY
-)
+ndtri = Special("ndtri", lambda y, p: mul(1 / _DENSITY, exp(square(mul(_ROOT_HALF, y)))), domain=PROBABILITY)
 ndtri_exp = Special(
     "ndtri_exp", lambda y, p: mul(0.5 / _DENSITY, erfcx(mul(-_ROOT_HALF, y))), domain=((-3.0, -0.2),)
 )

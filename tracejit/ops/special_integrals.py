@@ -207,9 +207,7 @@ ellipkinc = Special(
     OPEN,
     domain=(*REAL_LINE, *_CLOSE),
 )
-ellipeinc = Special(
-    "ellipeinc", lambda y, phi, m: _elliptic_root(phi, m), OPEN, domain=(*REAL_LINE, *_CLOSE)
-)
+ellipeinc = Special("ellipeinc", lambda y, phi, m: _elliptic_root(phi, m), OPEN, domain=(*REAL_LINE, *_CLOSE))
 
 
 def _jacobi_slope(first: int, second: int, factor: Callable[[Atom], Any]) -> Callable[..., Atom]:

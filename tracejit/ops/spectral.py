@@ -46,7 +46,7 @@ def rounding_error(w: Atom, extent: Dim) -> Atom:
     """Return the rounding error of eigenvalues or singular values: one number per stack."""
     largest = reduce_max(absolute(w), axes=(len(w.shape) - 1,))
     size = size_of(extent, largest.dtype)
-    return mul(largest, mul(size, 4 * float(np.finfo(compute_dtype(w.dtype).type).eps)))
+    return mul(largest, mul(size, 4 * float(np.finfo(compute_dtype(w.dtype).char).eps)))
 
 
 class Eigh(Opaque):

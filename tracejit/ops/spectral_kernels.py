@@ -52,7 +52,19 @@ def _syevd(a, w, size, n, lower, job, vectors):  # type: ignore[no-untyped-def]
     work, iwork = np.empty(length, a.dtype), np.empty(ilength, np.int32)
     for i in range(size):
         _turn(a[i], copy)
-        arguments = (jobz, uplo, order, copy, order, w[i], work, integer(length), iwork, integer(ilength), info)
+        arguments = (
+            jobz,
+            uplo,
+            order,
+            copy,
+            order,
+            w[i],
+            work,
+            integer(length),
+            iwork,
+            integer(ilength),
+            info,
+        )
         fortran("syevd", arguments)
         if info[0] != 0:
             raise np.linalg.LinAlgError("Eigenvalues did not converge")

@@ -81,7 +81,9 @@ def gradient(
     assert isinstance(number, int)
     seeds[number] = full(1, value.shape, value.dtype)
     gradients, tree = fill_gradients(call, traced.tape, pullback(seeds), disconnected)
-    parts = [([value, *aux[0]], tuple_tree([LEAF, aux[1]])) if has_aux else ([value], LEAF)] if with_value else []
+    parts = (
+        [([value, *aux[0]], tuple_tree([LEAF, aux[1]])) if has_aux else ([value], LEAF)] if with_value else []
+    )
     parts.append((gradients, tree))
     if has_aux and not with_value:
         parts.append(aux)
@@ -187,9 +189,7 @@ def zeros_for(aval: Aval) -> Atom:
     return full(0, aval.shape, aval.dtype)
 
 
-def forward(
-    traced: Traced, atoms: Sequence[Atom], tangents: Sequence[Maybe]
-) -> tuple[list[Any], list[Any]]:
+def forward(traced: Traced, atoms: Sequence[Atom], tangents: Sequence[Maybe]) -> tuple[list[Any], list[Any]]:
     """Return the output leaves and their tangents along ``tangents`` (one per input, None for zero)."""
     outputs, pushed = jvp(traced.tape, atoms, tangents)
     moved: list[Any] = []
@@ -245,7 +245,9 @@ def second_order(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:
 
 def same_shape(a: Shape, b: Shape) -> bool:
     """Return whether shapes are equal in the traced call."""
-    return len(a) == len(b) and all(x == y or current().decide("==", x - y) for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(
+        x == y or current().decide("==", x - y) for x, y in zip(a, b, strict=True)
+    )
 
 
 def pulled_back(traced: Traced, call: Call, atoms: Sequence[Atom]) -> Built:

@@ -63,9 +63,7 @@ def fuse(tape: Tape, contiguous: tuple[bool, ...]) -> Schedule:
     return placement.schedule(placement.outputs())
 
 
-def _fuse_body(
-    tape: Tape, states: Sequence[Var], contiguous: tuple[bool, ...], may_move: bool
-) -> Schedule:
+def _fuse_body(tape: Tape, states: Sequence[Var], contiguous: tuple[bool, ...], may_move: bool) -> Schedule:
     """Return the schedule of a body whose array outputs end in the memory of its first inputs, ``states``."""
     body = settled(tape, states, may_move)
     placement = _Placement(body.tape, _demands(body.tape, contiguous, body.aliasing, body.regions))

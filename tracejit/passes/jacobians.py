@@ -90,7 +90,9 @@ def _slopes(traced: Traced, atoms: Sequence[Atom], number: int, seed: Atom) -> l
         return moved
     turned = along(mul(seed, 1j))
     return [
-        m if isinstance(m, Static) or m.dtype.kind == "c" else convert(from_parts(m, neg(t)), dtype=seed.dtype)
+        m
+        if isinstance(m, Static) or m.dtype.kind == "c"
+        else convert(from_parts(m, neg(t)), dtype=seed.dtype)
         for m, t in zip(moved, turned, strict=True)
     ]
 
@@ -121,7 +123,11 @@ def dense(
     inputs = [traced.tape.inputs[n].aval for n in call.wrt]
     rows, columns = (sum(dims.hint(a.size) for a in avals) for avals in (outputs, inputs))
     _check_size(rows, columns, outputs, limit)
-    sweep = _forward_columns if (mode or ("forward" if columns < rows else "reverse")) == "forward" else _reverse_rows
+    sweep = (
+        _forward_columns
+        if (mode or ("forward" if columns < rows else "reverse")) == "forward"
+        else _reverse_rows
+    )
     table = sweep(traced, call, atoms, outputs)
     trees = [g.tree for g in call.groups]
     inner = trees[0] if call.single else tuple_tree(trees)
@@ -138,7 +144,9 @@ def graft(outer: TreeDef, inner: TreeDef) -> TreeDef:
     """Return ``outer`` with ``inner`` in the place of each leaf."""
     if outer.cls is None:
         return inner
-    return TreeDef(outer.cls, outer.keys, tuple(graft(c, inner) for c in outer.children), outer.extra, outer.order)
+    return TreeDef(
+        outer.cls, outer.keys, tuple(graft(c, inner) for c in outer.children), outer.extra, outer.order
+    )
 
 
 def _numeric_outputs(traced: Traced) -> list[Aval]:
@@ -181,7 +189,9 @@ def _check_complex(
         )
 
 
-_HOLOMORPHIC = "Return real and imaginary part, or pass `holomorphic=True` if the function is complex differentiable."
+_HOLOMORPHIC = (
+    "Return real and imaginary part, or pass `holomorphic=True` if the function is complex differentiable."
+)
 
 
 def _check_size(rows: int, columns: int, outputs: Sequence[Aval], limit: int) -> None:
@@ -256,7 +266,9 @@ def _identity_seeds(aval: Aval) -> Atom:
     flat: Any = np.int64(0)
     for axis in range(1, len(shape)):
         stride = dims.prod(shape[axis + 1 :])
-        factor = np.int64(stride) if isinstance(stride, int) else broadcast(size_of(stride), shape=shape, axes=())
+        factor = (
+            np.int64(stride) if isinstance(stride, int) else broadcast(size_of(stride), shape=shape, axes=())
+        )
         flat = add(flat, mul(iota(shape=shape, axis=axis, dtype=np.dtype(np.int64)), factor))
     return convert(equal(number, flat), dtype=aval.dtype)
 

@@ -100,9 +100,7 @@ class Rewriter:
             if isinstance(eqn.op, Region):
                 results = tidy(_with_simple_bodies(eqn), operands, lambda a: self.made_by(a, broadcast))
             elif better is None:
-                results = self.builder.append(
-                    eqn.op, operands, eqn.params, [v.aval for v in eqn.results]
-                )
+                results = self.builder.append(eqn.op, operands, eqn.params, [v.aval for v in eqn.results])
             else:
                 results = [better]
         self.atoms.update(zip(eqn.results, results, strict=True))
@@ -372,7 +370,11 @@ def _merge_common(tape: Tape) -> Tape:
 
     for eqn in tape.eqns:
         operands = tuple(map(rename, eqn.operands))
-        key = (eqn.op, tuple(map(_key, operands)), tuple(sorted(eqn.params.items(), key=lambda item: item[0])))
+        key = (
+            eqn.op,
+            tuple(map(_key, operands)),
+            tuple(sorted(eqn.params.items(), key=lambda item: item[0])),
+        )
         same = first.setdefault(key, eqn)
         if same is not eqn:
             names.update(zip(eqn.results, same.results, strict=True))

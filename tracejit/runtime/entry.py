@@ -178,7 +178,9 @@ class Entry:
 
     def agrees(self, found: Sequence[Any]) -> bool:
         """Return whether this entry's path can be the one that guard values of another entry point to."""
-        return all(_equal(guard.expected, value) for guard, value in zip(self.tape.guards, found, strict=False))
+        return all(
+            _equal(guard.expected, value) for guard, value in zip(self.tape.guards, found, strict=False)
+        )
 
     def finish(self, outputs: Sequence[Any], given: Sequence[Any]) -> Any:
         """Return the user's result: leaves in their dtypes, scalars as scalars, inputs written back."""
