@@ -1,9 +1,4 @@
-"""`TracedArray`: what user code holds while its function is traced.
-
-It is a handle: writing into it binds it to an update op's result, so every name for the same array sees the write.  A
-view knows its base and the path of ops that leads to it; a write goes through to the base, and a view is read again
-after its base has changed.
-"""
+"""`TracedArray`: what user code holds while its function is traced; a `Handle` that looks like an ndarray."""
 
 from __future__ import annotations
 
@@ -16,15 +11,15 @@ import numpy as np
 from tracejit.errors import BroadcastError
 from tracejit.frontend import symbolic
 from tracejit.frontend.alternatives import way_out
-from tracejit.frontend.concrete import concrete, guard
+from tracejit.frontend.concrete import guard
+from tracejit.frontend.handle import Handle
 from tracejit.frontend.indexing import index, update
 from tracejit.frontend.operators import BINARY, COMPARISONS, METHODS, UNARY
-from tracejit.frontend.refusals import needs_value, refuse_truncation, store_outside, stored, unknown_layout
+from tracejit.frontend.refusals import needs_value, refuse_truncation, stored
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
-from tracejit.frontend.strides import copies, fits_any_layout, in_c_order
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
-from tracejit.frontend.views import VIEWS, Path, follow, has_ellipsis, is_basic, path_between, put, with_part
+from tracejit.frontend.views import VIEWS, has_ellipsis, is_basic, with_part
 from tracejit.ir.tape import Atom, current
 from tracejit.ops import complex_parts
 from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
@@ -32,108 +27,14 @@ from tracejit.ops.broadcasting import broadcast_to, convert, shape_text
 __all__ = ["TracedArray", "dispatch", "wrap"]
 
 
-class TracedArray:
+class TracedArray(Handle):
     """A traced array or scalar; behaves as the ndarray (or NumPy scalar) that it stands for."""
 
-    __slots__ = (
-        "__weakref__", "_atom", "_base", "_c_order", "_first", "_how", "_path", "_seen", "_version", "_writeable",
-    )  # fmt: skip
-    _tracejit_traced = True
+    __slots__ = ()
     __array_priority__ = 1000.0
-
-    def __init__(
-        self,
-        atom: Atom,
-        base: TracedArray | None = None,
-        path: Path = (),
-        *,
-        writeable: bool = True,
-        how: str = "shape",
-        c_order: bool | None = None,
-    ) -> None:
-        self._atom, self._base, self._path = atom, base, path
-        self._writeable: bool = writeable and (base is None or base._writeable)
-        self._first, self._how, self._c_order = atom, how, c_order
-        self._version = 0
-        self._seen = base._current_version() if base is not None else 0
-
-    # --- the handle ---------------------------------------------------------------------------------------------------
-
-    @property
-    def atom(self) -> Atom:
-        """The value that this handle stands for now."""
-        if self._base is not None and self._seen != self._base._current_version():
-            self._settle()
-        if self._base is None or self._seen == self._base._current_version():
-            return self._atom
-        base = self._base.atom
-        atom = follow(base, self._path)
-        if current().owns(base):  # else this is a nested trace, which ends before the handle does
-            self._atom, self._seen = atom, self._base._current_version()
-        return atom
-
-    def _current_version(self) -> int:
-        return self._version if self._base is None else self._base._current_version()
-
-    def _rebind(self, atom: Atom) -> None:
-        """Let this handle, its base and every view of it see ``atom`` as the new contents."""
-        if not self._writeable:
-            raise ValueError("assignment destination is read-only")
-        self._settle()
-        if self._base is None:
-            if not current().owns(self._atom):
-                raise store_outside()
-            self._atom = atom
-            self._version += 1
-        else:
-            self._base._rebind(put(self._base.atom, self._path, atom))
-            self._atom, self._seen = atom, self._base._current_version()
-
-    def _view(self, path: Path) -> TracedArray:
-        return TracedArray(follow(self.atom, path), self, path)
 
     def _view_by(self, function: Any, *args: Any, **kwargs: Any) -> TracedArray:
         return self._view_from(lambda: FUNCTIONS[function](self, *args, **kwargs))
-
-    def _view_from(self, compute: Callable[[], Atom], how: str = "shape") -> TracedArray:
-        """Return what ``compute`` makes of this array; a view of it if it only moved entries."""
-        base = current().resolve(self.atom)
-        return self._as_view(base, compute(), how=how)
-
-    def _as_view(self, base: Atom, result: Atom, writeable: bool = True, how: str = "shape") -> TracedArray:
-        """Return ``result``, computed from ``base`` (the contents of this array), as a view if it is one."""
-        path = path_between(base, result, current().makers)
-        if path is None or self._is_scalar():
-            return TracedArray(result)
-        return TracedArray(result, self, path, writeable=writeable, how=how)
-
-    def _is_scalar(self) -> bool:
-        """Return whether this is a NumPy scalar: no axes, and no view of an array."""
-        return self._base is None and not self.atom.shape and self._how != "array"
-
-    def _root(self) -> tuple[TracedArray, Path]:
-        """Return the array that this is a view of in the end, and the path from there."""
-        root, path = self, self._path
-        while root._base is not None:
-            root = root._base
-            path = (*root._path, *path)
-        return root, path
-
-    def _settle(self) -> None:
-        """Decide whether this is a view or a copy, where NumPy looks at strides: before either side changes."""
-        if self._base is None:
-            return
-        self._base._settle()
-        root, path = self._root()
-        if fits_any_layout(root._first.shape, path, self._how):
-            return
-        if root._c_order is None:
-            builder = current()
-            root._c_order = in_c_order(root._first, builder.makers, lambda var: concrete(var, builder))
-        if not root._c_order:
-            raise unknown_layout()
-        if copies(root._first.shape, path, self._how):
-            self._base, self._path = None, ()
 
     def _assign(self, value: Any) -> None:
         """``self[...] = value`` with NumPy's casting."""
@@ -234,13 +135,15 @@ class TracedArray:
         base = current().resolve(self.atom)
         return self._as_view(base, FUNCTIONS[np.ravel](self), how="flat")
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
         """As ``ndarray.astype``."""
         dtype = np.dtype(dtype)
         if not copy and dtype == self.dtype:
             return self
         if not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
-            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} according to the rule '{casting}'")
+            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {dtype!r} by the rule {casting!r}")
         return TracedArray(convert(self.atom, dtype=dtype))
 
     def copy(self, order: str = "C") -> Any:

@@ -1,0 +1,132 @@
+"""Handles: the names for arrays, views among them, that values of the tape are bound to.
+
+Writing into an array binds its handle to an update op's result, so every name for the same array sees the write.  A
+view knows its base and the path of ops that leads to it; a write goes through to the base, and a view is read again
+after its base has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+from tracejit.frontend.concrete import concrete
+from tracejit.frontend.refusals import store_outside, unknown_layout
+from tracejit.frontend.strides import copies, fits_any_layout, in_c_order
+from tracejit.frontend.views import Path, follow, path_between, put
+from tracejit.ir.tape import Atom, current
+
+__all__ = ["Handle"]
+
+
+class Handle:
+    """A name for an array or a scalar of the tape.
+
+    Parameters
+    ----------
+    atom : Atom
+        Its contents.
+    base : Handle, optional
+        The array that this is a view of.
+    path : Path
+        The ops that lead from the base to the view.
+    writeable : bool
+    how : {"shape", "packed", "flat", "array"}
+        What decides whether this is a copy: see `strides.copies`; ``"array"`` is an argument that is no scalar.
+    c_order : bool, optional
+        Whether the array lies in C order; None if that is to be found out when it matters.
+    """
+
+    __slots__ = (
+        "__weakref__", "_atom", "_base", "_c_order", "_first", "_how", "_path", "_seen", "_version", "_writeable",
+    )  # fmt: skip
+    _tracejit_traced = True
+
+    def __init__(
+        self,
+        atom: Atom,
+        base: Self | None = None,
+        path: Path = (),
+        *,
+        writeable: bool = True,
+        how: str = "shape",
+        c_order: bool | None = None,
+    ) -> None:
+        self._atom, self._base, self._path = atom, base, path
+        self._writeable: bool = writeable and (base is None or base._writeable)
+        self._first, self._how, self._c_order = atom, how, c_order
+        self._version = 0
+        self._seen = base._current_version() if base is not None else 0
+
+    @property
+    def atom(self) -> Atom:
+        """The value that this handle stands for now."""
+        if self._base is not None and self._seen != self._base._current_version():
+            self._settle()
+        if self._base is None or self._seen == self._base._current_version():
+            return self._atom
+        base = self._base.atom
+        atom = follow(base, self._path)
+        if current().owns(base):  # else this is a nested trace, which ends before the handle does
+            self._atom, self._seen = atom, self._base._current_version()
+        return atom
+
+    def _current_version(self) -> int:
+        return self._version if self._base is None else self._base._current_version()
+
+    def _rebind(self, atom: Atom) -> None:
+        """Let this handle, its base and every view of it see ``atom`` as the new contents."""
+        if not self._writeable:
+            raise ValueError("assignment destination is read-only")
+        self._settle()
+        if self._base is None:
+            if not current().owns(self._atom):
+                raise store_outside()
+            self._atom = atom
+            self._version += 1
+        else:
+            self._base._rebind(put(self._base.atom, self._path, atom))
+            self._atom, self._seen = atom, self._base._current_version()
+
+    def _view(self, path: Path) -> Self:
+        return type(self)(follow(self.atom, path), self, path)
+
+    def _view_from(self, compute: Callable[[], Atom], how: str = "shape") -> Self:
+        """Return what ``compute`` makes of this array; a view of it if it only moved entries."""
+        base = current().resolve(self.atom)
+        return self._as_view(base, compute(), how=how)
+
+    def _as_view(self, base: Atom, result: Atom, writeable: bool = True, how: str = "shape") -> Self:
+        """Return ``result``, computed from ``base`` (the contents of this array), as a view if it is one."""
+        path = path_between(base, result, current().makers)
+        if path is None or self._is_scalar():
+            return type(self)(result)
+        return type(self)(result, self, path, writeable=writeable, how=how)
+
+    def _is_scalar(self) -> bool:
+        """Return whether this is a NumPy scalar: no axes, and no view of an array."""
+        return self._base is None and not self.atom.shape and self._how != "array"
+
+    def _root(self) -> tuple[Self, Path]:
+        """Return the array that this is a view of in the end, and the path from there."""
+        root, path = self, self._path
+        while root._base is not None:
+            root = root._base
+            path = (*root._path, *path)
+        return root, path
+
+    def _settle(self) -> None:
+        """Decide whether this is a view or a copy, where NumPy looks at strides: before either side changes."""
+        if self._base is None:
+            return
+        self._base._settle()
+        root, path = self._root()
+        if fits_any_layout(root._first.shape, path, self._how):
+            return
+        if root._c_order is None:
+            builder = current()
+            root._c_order = in_c_order(root._first, builder.makers, lambda var: concrete(var, builder))
+        if not root._c_order:
+            raise unknown_layout()
+        if copies(root._first.shape, path, self._how):
+            self._base, self._path = None, ()
