@@ -175,7 +175,6 @@ def test_numpys_own_errors(function, array, error):
         (lambda z: np.clip(z, 0, 1), Z, "np.abs"),
         (np.isnat, X, "numbers"),
         (np.bitwise_count, U1, "shifts"),
-        (np.where, X, "np.where(condition, a, b)"),
         (lambda x: np.clip(x, 0, 1, out=x), X, "out[...] = np.clip"),
         (lambda x: np.nan_to_num(x, copy=False), X, "x[...] ="),
     ],
