@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend import symbolic
-from tracejit.frontend.concrete import pin_sizes
+from tracejit.frontend.concrete import guard, pin_sizes
 from tracejit.frontend.numpy_diagonals import on_diagonal, triangle
 from tracejit.frontend.numpy_ranges import geomspace, linspace, logspace
 from tracejit.frontend.numpy_shapes import raveled
@@ -237,6 +237,9 @@ def _bound(value: Any) -> Any:
         return value
     if value.atom.dtype.kind in "iub":
         return operator.index(value)
+    made = current().makers.get(value.atom)
+    if made is not None and made.op is convert and made.operands[0].dtype.kind in "iub":  # float(n)
+        return float(guard(made.operands[0]))
     pin_sizes(value.atom)
     return value
 
