@@ -151,7 +151,8 @@ def vectorized(
             return original(*args, **kwargs)
         if excluded or signature or kwargs:
             raise unsupported(
-                "`np.vectorize` with `excluded=`, `signature=` or keyword arguments", "Use `tj.vmap`, or a loop."
+                "`np.vectorize` with `excluded=`, `signature=` or keyword arguments",
+                "Use `tj.vmap`, or a loop.",
             )
         return _each_entry(pyfunc, otypes, args)
 
@@ -167,7 +168,9 @@ def _each_entry(function: Callable[..., Any], otypes: Any, args: tuple[Any, ...]
     flat = [raveled(broadcast_to(a, shape)) for a in atoms]
     results = [function(*(wrapped(index(a, i)) for a in flat)) for i in range(math.prod(shape))]
     if isinstance(results[0], tuple):
-        return tuple(_gathered(column, shape, otypes, k) for k, column in enumerate(zip(*results, strict=True)))
+        return tuple(
+            _gathered(column, shape, otypes, k) for k, column in enumerate(zip(*results, strict=True))
+        )
     return _gathered(results, shape, otypes, 0)
 
 

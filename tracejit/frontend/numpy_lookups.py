@@ -175,7 +175,9 @@ def _edges(values: Any, bins: Any, limits: Any) -> Any:
             raise ValueError("`bins` must increase monotonically, when an array")
         return edges
     if isinstance(bins, str):
-        raise unsupported(f"A histogram of traced values with bins={bins!r}", "Give the number of bins, or edges.")
+        raise unsupported(
+            f"A histogram of traced values with bins={bins!r}", "Give the number of bins, or edges."
+        )
     return _even_edges(strong(values), operator.index(bins))
 
 
@@ -237,7 +239,9 @@ def _histogramdd(
     limits = (None,) * len(columns) if range is None else range
     edges = [_edges(c, b, r) for c, b, r in zip(columns, counts, limits, strict=True)]
     bounds = [operand(e) for e in edges]
-    extents = [current().pin(b.shape[0]) for b in bounds]  # one bin more than there are, for what lies outside
+    extents = [
+        current().pin(b.shape[0]) for b in bounds
+    ]  # one bin more than there are, for what lies outside
     place: Atom = full(0, columns[0].shape, INDEX)
     for column, bound, extent in zip(columns, bounds, extents, strict=True):
         place = add(mul(place, extent), _bins_of(column, bound))

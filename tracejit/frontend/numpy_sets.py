@@ -23,6 +23,8 @@ from tracejit.ops.reduction import reduce_any
 
 __all__: list[str] = []
 
+_RESULTS: Any = np.lib._arraysetops_impl
+
 
 class _Unique:
     """The distinct entries of an array, in order, and where they were found."""
@@ -70,7 +72,9 @@ def _unique(
     *, equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
     if axis is not None:
-        raise unsupported("`np.unique` with `axis=`", "Compare the rows with each other: `(a[:, None] == a).all(-1)`.")
+        raise unsupported(
+            "`np.unique` with `axis=`", "Compare the rows with each other: `(a[:, None] == a).all(-1)`."
+        )
     found = _Unique(ar, equal_nan)
     results: list[Any] = [found.values]
     if return_index:
@@ -90,20 +94,19 @@ def _unique_values(x: Any) -> Atom:
 @implements(np.unique_counts)
 def _unique_counts(x: Any) -> Any:
     found = _Unique(x, equal_nan=False)
-    return np.lib._arraysetops_impl.UniqueCountsResult(found.values, found.counts)
+    return _RESULTS.UniqueCountsResult(found.values, found.counts)
 
 
 @implements(np.unique_inverse)
 def _unique_inverse(x: Any) -> Any:
     found = _Unique(x, equal_nan=False)
-    return np.lib._arraysetops_impl.UniqueInverseResult(found.values, found.inverse)
+    return _RESULTS.UniqueInverseResult(found.values, found.inverse)
 
 
 @implements(np.unique_all)
 def _unique_all(x: Any) -> Any:
     found = _Unique(x, equal_nan=False)
-    kind = np.lib._arraysetops_impl.UniqueAllResult
-    return kind(found.values, found.places, found.inverse, found.counts)
+    return _RESULTS.UniqueAllResult(found.values, found.places, found.inverse, found.counts)
 
 
 # --- sets ---------------------------------------------------------------------------------------------------
@@ -137,7 +140,9 @@ def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Atom:
 @implements(np.intersect1d)
 def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Atom:
     if return_indices:
-        raise unsupported("`np.intersect1d` with `return_indices=True`", "Use `np.isin` and `np.flatnonzero`.")
+        raise unsupported(
+            "`np.intersect1d` with `return_indices=True`", "Use `np.isin` and `np.flatnonzero`."
+        )
     x = _distinct(ar1, assume_unique)
     common = index(x, plain_mask(_isin(x, ar2)))
     return sort(common, 0) if assume_unique else common

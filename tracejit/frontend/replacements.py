@@ -88,7 +88,9 @@ class _Replacements(dict[int, Any]):
     def _add(self, name: str) -> None:
         module, package = sys.modules[name], sys.modules[name.partition(".")[0]]
         meanings = FUNCTIONS_BY_NAME[name]
-        replaced = {n: _undispatched(getattr(module, n), m) for n, m in meanings.items() if hasattr(module, n)}
+        replaced = {
+            n: _undispatched(getattr(module, n), m) for n, m in meanings.items() if hasattr(module, n)
+        }
         self.update((id(getattr(module, n)), new) for n, new in replaced.items())
         self[id(module)] = _ShadowModule(module, replaced)
         shadow = self.setdefault(id(package), _ShadowModule(package, {}))

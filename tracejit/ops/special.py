@@ -57,6 +57,11 @@ class Special(Elementwise):
         scipy's name.
     part : int, optional
         Which result it is, of a ufunc that has several.
+
+    Attributes
+    ----------
+    open : tuple of bool
+        Per operand: whether its derivative raises.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Special(Elementwise):
         part: int | None = None,
     ) -> None:
         self.ufunc, self.part = ufunc or name, part
+        self.open = tuple(p is OPEN for p in partials)
         operands = ", ".join(f"{{{k}}}" for k in range(len(partials)))
         known = [_refusal(self.ufunc, k) if p is OPEN else p for k, p in enumerate(partials)]
         text = f"{PREFIX}{name}({operands})"
@@ -103,7 +109,7 @@ def horner(x: Atom, coefficients: Sequence[float]) -> Atom:
     total: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         total = add(mul(total, x), c)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 # --- the error function and the normal distribution ---------------------------------------------------------
@@ -154,9 +160,7 @@ def _log_ndtr_slope(y: Atom, x: Atom) -> Atom:
 
 ndtr = Special("ndtr", lambda y, x: _gaussian(_DENSITY, mul(_ROOT_HALF, x)), taints=False, cost=25)
 log_ndtr = Special("log_ndtr", _log_ndtr_slope, domain=REAL_LINE)
-ndtri = Special(
-    "ndtri", lambda y, p: mul(1 / _DENSITY, exp(square(mul(_ROOT_HALF, y)))), domain=PROBABILITY
-)
+ndtri = Special("ndtri", lambda y, p: mul(1 / _DENSITY, exp(square(mul(_ROOT_HALF, y)))), domain=PROBABILITY)
 ndtri_exp = Special(
     "ndtri_exp", lambda y, p: mul(0.5 / _DENSITY, erfcx(mul(-_ROOT_HALF, y))), domain=((-3.0, -0.2),)
 )

@@ -32,15 +32,11 @@ def _neighbours(op: Callable[[Atom, Atom], Atom], v: Atom, x: Atom, lower: float
 
 # --- oscillating ones ---------------------------------------------------------------------------------------
 
-jv: Special = Special(
-    "jv", OPEN, lambda y, v, x: _neighbours(jv, v, x, 1, -1), domain=(*_ORDER, *_POSITIVE)
-)
+jv: Special = Special("jv", OPEN, lambda y, v, x: _neighbours(jv, v, x, 1, -1), domain=(*_ORDER, *_POSITIVE))
 jve: Special = Special(
     "jve", OPEN, lambda y, v, x: _neighbours(jve, v, x, 1, -1), domain=(*_ORDER, *_POSITIVE)
 )
-yv: Special = Special(
-    "yv", OPEN, lambda y, v, x: _neighbours(yv, v, x, 1, -1), domain=(*_ORDER, *_POSITIVE)
-)
+yv: Special = Special("yv", OPEN, lambda y, v, x: _neighbours(yv, v, x, 1, -1), domain=(*_ORDER, *_POSITIVE))
 yve: Special = Special(
     "yve", OPEN, lambda y, v, x: _neighbours(yve, v, x, 1, -1), domain=(*_ORDER, *_POSITIVE)
 )
@@ -55,9 +51,7 @@ y1: Special = Special("y1", lambda y, x: mul(0.5, subtract(y0(x), yv(2, x))), do
 # --- growing and decaying ones ------------------------------------------------------------------------------
 
 iv: Special = Special("iv", OPEN, lambda y, v, x: _neighbours(iv, v, x, 1, 1), domain=(*_ORDER, *_POSITIVE))
-kv: Special = Special(
-    "kv", OPEN, lambda y, v, x: _neighbours(kv, v, x, -1, -1), domain=(*_ORDER, *_POSITIVE)
-)
+kv: Special = Special("kv", OPEN, lambda y, v, x: _neighbours(kv, v, x, -1, -1), domain=(*_ORDER, *_POSITIVE))
 kn: Special = Special(
     "kn", None, lambda y, n, x: _neighbours(kv, mul(n, 1.0), x, -1, -1), domain=((1.0, 1.0), *_POSITIVE)
 )
@@ -78,7 +72,7 @@ def _far_slope(v: Any, x: Atom, alternating: bool) -> Atom:
     The differences of neighbours below lose the digits that large arguments cancel.
     """
     inverse = reciprocal(x)
-    four_squares = mul(4, square(v)) if isinstance(v, Atom) else 4.0 * v * v
+    four_squares: Any = mul(4, square(v)) if isinstance(v, Atom) else 4.0 * v * v
     total: Any = 0.5
     term: Any = 1.0
     power_of_x: Any = 1.0

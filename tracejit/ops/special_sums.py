@@ -92,5 +92,3 @@ def log_softmax(x: Atom, axes: Axes) -> Atom:
     """Return the logarithm of `softmax`."""
     distances = _distances(x, _largest(x, axes))
     return gap(distances, broadcast_to(log(_over(exp(distances), axes)), x.shape))
-
-

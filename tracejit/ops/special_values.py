@@ -38,9 +38,7 @@ for _arity, _names in _NAMES.items():
         Special(_name, *(OPEN,) * _arity)
 
 PARTS: dict[str, tuple[Special, ...]] = {
-    name: tuple(
-        Special(f"{name}_{part}", *(OPEN,) * arity, ufunc=name, part=part) for part in range(count)
-    )
+    name: tuple(Special(f"{name}_{part}", *(OPEN,) * arity, ufunc=name, part=part) for part in range(count))
     for name, (arity, count) in _SEVERAL.items()
 }
 """scipy's name -> one op per result."""

@@ -110,8 +110,7 @@ def _resolver(op: Special) -> Callable[..., Any]:
 
         def lowering(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             wide = [
-                context.cast(builder, v, k, t)
-                for v, k, t in zip(values, signature.args, taken, strict=True)
+                context.cast(builder, v, k, t) for v, k, t in zip(values, signature.args, taken, strict=True)
             ]
             if op.part is None:
                 found = _call(builder, symbol, wide)
