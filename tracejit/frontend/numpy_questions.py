@@ -87,6 +87,11 @@ def _ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(places)
 
 
+@implements(np.linalg.matrix_transpose)
+def _matrix_transpose(x: Any, /) -> Atom:
+    return FUNCTIONS[np.matrix_transpose](x)
+
+
 @implements(np.einsum_path)
 def _einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     plain = [_of_same_shape(o) if contains_traced(o) else o for o in operands]

@@ -23,6 +23,8 @@ from tracejit.ops.reduction import reduce_any
 
 __all__: list[str] = []
 
+_RESULTS: Any = np.lib._arraysetops_impl
+
 
 class _Unique:
     """The distinct entries of an array, in order, and where they were found."""
@@ -92,20 +94,19 @@ def _unique_values(x: Any) -> Atom:
 @implements(np.unique_counts)
 def _unique_counts(x: Any) -> Any:
     found = _Unique(x, equal_nan=False)
-    return np.lib._arraysetops_impl.UniqueCountsResult(found.values, found.counts)
+    return _RESULTS.UniqueCountsResult(found.values, found.counts)
 
 
 @implements(np.unique_inverse)
 def _unique_inverse(x: Any) -> Any:
     found = _Unique(x, equal_nan=False)
-    return np.lib._arraysetops_impl.UniqueInverseResult(found.values, found.inverse)
+    return _RESULTS.UniqueInverseResult(found.values, found.inverse)
 
 
 @implements(np.unique_all)
 def _unique_all(x: Any) -> Any:
     found = _Unique(x, equal_nan=False)
-    kind = np.lib._arraysetops_impl.UniqueAllResult
-    return kind(found.values, found.places, found.inverse, found.counts)
+    return _RESULTS.UniqueAllResult(found.values, found.places, found.inverse, found.counts)
 
 
 # --- sets ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from tracejit.frontend.by_name import UFUNCS_BY_NAME, replaces
 from tracejit.frontend.concrete import guard
 from tracejit.frontend.numpy_shapes import raveled
-from tracejit.frontend.reducing import given, reduced_axes
+from tracejit.frontend.reducing import given, reduced_axes, strong
 from tracejit.frontend.registry import implements, operand, unsupported
 from tracejit.ir.tape import Atom
 from tracejit.ops import arithmetic, special_bessel, special_integrals, special_sums, transcendental
@@ -25,7 +25,7 @@ from tracejit.ops.special import Special, scipy_ufunc
 from tracejit.ops.special_gamma import gammaln, polygamma, riemann_zeta
 from tracejit.ops.special_values import PARTS
 
-__all__: list[str] = []
+__all__ = ["UFUNC_PARTS"]
 
 _MODULE = "scipy.special"
 _UFUNCS_MODULE = "scipy.special._ufuncs"
@@ -47,7 +47,7 @@ def _alias(name: str, op: Elementwise) -> Callable[..., Atom]:
     return meaning
 
 
-_PARTS: dict[str, tuple[Special, ...]] = {
+UFUNC_PARTS: dict[str, tuple[Special, ...]] = {
     "airy": (
         special_bessel.airy_ai,
         special_bessel.airy_aip,
@@ -60,6 +60,8 @@ _PARTS: dict[str, tuple[Special, ...]] = {
     "ellipj": tuple(special_integrals.JACOBI),
     **PARTS,
 }
+"""Ufuncs with several results: one op for each."""
+
 _ALIASES = {
     "cbrt": arithmetic.cbrt,
     "exp2": transcendental.exp2,
@@ -71,7 +73,7 @@ _ALIASES = {
 
 UFUNCS_BY_NAME[_UFUNCS_MODULE] = {
     **{op.ufunc: op for op in REGISTRY.values() if isinstance(op, Special) and op.part is None},
-    **{name: _together(*ops) for name, ops in _PARTS.items()},
+    **{name: _together(*ops) for name, ops in UFUNC_PARTS.items()},
     **{name: _alias(name, op) for name, op in _ALIASES.items()},
     "_riemann_zeta": riemann_zeta,
 }
@@ -86,7 +88,7 @@ UFUNCS_BY_NAME[_MODULE] = {
 
 @replaces(_MODULE, "polygamma")
 def _polygamma(n: Any, x: Any) -> Atom:
-    return polygamma(operand(n), operand(x))
+    return polygamma(strong(n), strong(x))
 
 
 @replaces(_MODULE, "multigammaln")

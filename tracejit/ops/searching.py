@@ -52,7 +52,7 @@ class Search(Opaque):
         return Aval(values.shape, INDEX)
 
     def impl(self, table: Any, values: Any, *, right: bool) -> Any:
-        side = "right" if right else "left"
+        side: Any = "right" if right else "left"
         if values.ndim == 1:
             return np.searchsorted(table, values, side)
         places = np.empty(values.shape, INDEX)

@@ -57,6 +57,11 @@ class Special(Elementwise):
         scipy's name.
     part : int, optional
         Which result it is, of a ufunc that has several.
+
+    Attributes
+    ----------
+    open : tuple of bool
+        Per operand: whether its derivative raises.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Special(Elementwise):
         part: int | None = None,
     ) -> None:
         self.ufunc, self.part = ufunc or name, part
+        self.open = tuple(p is OPEN for p in partials)
         operands = ", ".join(f"{{{k}}}" for k in range(len(partials)))
         known = [_refusal(self.ufunc, k) if p is OPEN else p for k, p in enumerate(partials)]
         text = f"{PREFIX}{name}({operands})"
@@ -103,7 +109,7 @@ def horner(x: Atom, coefficients: Sequence[float]) -> Atom:
     total: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         total = add(mul(total, x), c)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 # --- the error function and the normal distribution ---------------------------------------------------------

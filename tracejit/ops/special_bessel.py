@@ -72,7 +72,7 @@ def _far_slope(v: Any, x: Atom, alternating: bool) -> Atom:
     The differences of neighbours below lose the digits that large arguments cancel.
     """
     inverse = reciprocal(x)
-    four_squares = mul(4, square(v)) if isinstance(v, Atom) else 4.0 * v * v
+    four_squares: Any = mul(4, square(v)) if isinstance(v, Atom) else 4.0 * v * v
     total: Any = 0.5
     term: Any = 1.0
     power_of_x: Any = 1.0

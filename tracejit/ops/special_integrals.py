@@ -79,7 +79,7 @@ tandg = Special("tandg", lambda y, x: mul(_DEGREE, add(1, square(y))), domain=((
 cotdg = Special("cotdg", lambda y, x: mul(-_DEGREE, add(1, square(y))), domain=((40.0, 80.0),))
 radian = Special(
     "radian", *(lambda r, d, m, s, c=c: c for c in (_DEGREE, _DEGREE / 60, _DEGREE / 3600)), taints=False
-)  # type: ignore[misc]
+)
 
 # --- transformations of data, losses ------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ def _jacobi_slope(first: int, second: int, factor: Callable[[Atom], Any]) -> Cal
     return lambda y, u, m: mul(factor(m), mul(JACOBI[first](u, m), JACOBI[second](u, m)))
 
 
-JACOBI = [
+JACOBI: list[Special] = [
     Special(f"ellipj_{name}", partial, OPEN, ufunc="ellipj", part=part, domain=(*REAL_LINE, (0.1, 0.8)))
     for part, (name, partial) in enumerate(
         [
