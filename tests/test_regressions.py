@@ -305,3 +305,16 @@ def test_arguments_without_axes_are_arrays_or_scalars() -> None:
     given = np.array(2.0)
     tj.jit(f)(given)
     assert given == 7.0
+
+
+def test_a_trace_too_long_to_compile_is_run_by_numpy() -> None:
+    def f(x: Any) -> Any:
+        parts = []
+        for k in range(2500):  # a list that grows: unrolled
+            parts.append(np.sin(x * k))
+        return sum(parts)
+
+    with pytest.warns(tj.errors.LongTraceWarning, match="equations"):
+        slope = tj.grad(f)(0.3)
+    k = np.arange(2500)
+    np.testing.assert_allclose(slope, np.sum(k * np.cos(0.3 * k)), rtol=1e-9)

@@ -23,6 +23,7 @@ __all__ = [
     "IntegerStoreError",
     "InternalError",
     "LeakedTraceError",
+    "LongTraceWarning",
     "MatrixError",
     "NonNumericError",
     "NonScalarOutputError",
@@ -137,6 +138,10 @@ class CompileError(TracejitError, RuntimeError):
 
 class InternalError(TracejitError, AssertionError):
     """A tape that breaks a rule of the IR; a defect of tracejit."""
+
+
+class LongTraceWarning(UserWarning):
+    """A trace too long to compile in reasonable time and memory, which NumPy runs instead."""
 
 
 class RetraceWarning(UserWarning):

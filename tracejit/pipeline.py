@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.codegen.emit import Program, lower
-from tracejit.errors import RetraceWarning, UnsupportedError
+from tracejit.errors import UnsupportedError
 from tracejit.frontend.arguments import Call, arguments
 from tracejit.frontend.registry import operand
 from tracejit.frontend.trace import (
@@ -47,7 +47,7 @@ from tracejit.runtime.compile import (
 from tracejit.runtime.dispatch import MISS, Plan, make_plan, signature
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
 from tracejit.runtime.keys import owner_of, signature_of
-from tracejit.tracebacks import warn_user
+from tracejit.runtime.limits import MAX_PATHS, is_long, warn_retraces
 
 __all__ = [
     "Stats",
@@ -63,8 +63,6 @@ __all__ = [
 
 Derive = Callable[[Traced, Call, Sequence[Atom]], Built]
 
-MAX_PATHS = 32
-"""Traces of one signature before a `RetraceWarning`."""
 
 MAX_PLANS = 256
 """Exact signatures that one transformed function remembers."""
@@ -201,7 +199,7 @@ def _call(
     with _lock:
         found.insert(0, entry)
         if len(found) == MAX_PATHS:
-            _warn_retraces(function, entry)
+            warn_retraces(function, entry)
     return result, entry
 
 
@@ -216,7 +214,8 @@ def _run(entry: Entry, leaves: Sequence[Any]) -> Any:
     given, values, sizes = gathered
     if entry.written:
         _refuse_overlap(entry, given)
-    outputs = entry.interpret(values, sizes) if _interpreting() else entry.run(values, sizes)
+    interpreted = entry.long or _interpreting()
+    outputs = entry.interpret(values, sizes) if interpreted else entry.run(values, sizes)
     return entry.finish(outputs, given)
 
 
@@ -304,6 +303,7 @@ def _build(
         layouts=tuple(layout_of(native(v)) for v in (*values, *(array for _, array in tape.consts))),
         compile=_compile,
         forward=traced.tape,
+        long=is_long(function, tape),
     )
 
 
@@ -357,18 +357,6 @@ def compile_njit(entry: Entry) -> Callable[..., Any]:
 def verify(tape: Tape, stage: str) -> Tape:
     """Return ``tape``, checked if ``TRACEJIT_VERIFY`` is set."""
     return check(tape, stage) if os.environ.get("TRACEJIT_VERIFY", "") not in ("", "0") else tape
-
-
-def _warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
-    name = getattr(function, "__qualname__", repr(function))
-    guards = entry.tape.guards
-    where = f" The last decision on a traced value was {guards[-1].source}." if guards else ""
-    warn_user(
-        f"{name} was traced {MAX_PATHS} times for one signature of its arguments.{where} Each Python branch on a "
-        "traced value and each captured setting that changes is a trace of its own: use `np.where` for branches, "
-        "or pass what changes as an array or a float.",
-        RetraceWarning,
-    )
 
 
 def _call_nested(

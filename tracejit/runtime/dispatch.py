@@ -65,7 +65,13 @@ class Plan:
 
 def make_plan(entry: Entry, args: Sequence[Any]) -> Plan | None:
     """Return a plan for calls like this one, or None if it is not plain enough."""
-    if entry.tape.guards or entry.written or entry.reads.numeric or len(args) != len(entry.tape.inputs):
+    if (
+        entry.long
+        or entry.tape.guards
+        or entry.written
+        or entry.reads.numeric
+        or len(args) != len(entry.tape.inputs)
+    ):
         return None
     if not all(map(_is_plain, args)):
         return None

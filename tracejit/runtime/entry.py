@@ -71,6 +71,10 @@ class Entry:
     layouts : tuple of str
     compile : callable
         Makes the compiled form; called at the first compiled run.
+    forward : Tape, optional
+        The traced function.
+    long : bool
+        Too long to compile: NumPy runs the tape.
     """
 
     tape: Tape
@@ -82,6 +86,7 @@ class Entry:
     layouts: Layouts
     compile: Callable[[Entry], tuple[Program, CompiledFunction]]
     forward: Tape | None = None
+    long: bool = False
     _compiled: tuple[Program, CompiledFunction] | None = None
     _sizes: dict[tuple[tuple[int, ...], ...], Sizes | None] = field(default_factory=dict)
 
