@@ -113,8 +113,9 @@ def replacements() -> dict[int, Any]:
     created = {original: _creator(original, meaning) for original, meaning in CREATORS.items()}
     table: dict[int, Any] = {id(original): new for original, new in created.items()}
     names = {name: created[getattr(np, name)] for name in dir(np) if _hashable(getattr(np, name)) in created}
-    for module, state in ((np.random, np.random.normal.__self__), (random, random.random.__self__)):
-        refusing = _random_functions(module, state)
+    generators: Any = ((np.random, np.random.normal), (random, random.random))
+    for module, method in generators:
+        refusing = _random_functions(module, method.__self__)
         table |= {id(getattr(module, name)): refuse for name, refuse in refusing.items()}
         table[id(module)] = _ShadowModule(module, refusing)
     table[id(np)] = _ShadowModule(np, {**names, "random": table[id(np.random)]})
