@@ -31,16 +31,16 @@ def doubled_head(v: Array) -> None:
     v[0] *= 2.0
 
 
-VIEWS = {
+VIEWS: dict[str, Any] = {
     "whole": lambda y: y[...],
     "reshape function": lambda y: np.reshape(y, -1),
-    "ravel": lambda y: np.ravel(y),
+    "ravel": np.ravel,
     "flip": lambda y: np.flip(y, axis=0),
-    "rot90": lambda y: np.rot90(y),
+    "rot90": np.rot90,
     "split": lambda y: np.split(y, 2, axis=1)[1],
     "moveaxis": lambda y: np.moveaxis(y, 0, -1),
     "swapaxes": lambda y: np.swapaxes(y, 0, 1),
-    "atleast_3d": lambda y: np.atleast_3d(y),
+    "atleast_3d": np.atleast_3d,
     "squeeze": lambda y: np.squeeze(y[None]),
     "view": lambda y: y.view(),
     "astype without copy": lambda y: y.astype(float, copy=False),
@@ -62,7 +62,9 @@ def test_stores_through_what_numpy_makes_a_view(name: str, columns: int) -> None
         before = VIEWS[name](y)
         doubled_head(VIEWS[name](y))
         y[-1] += 1.0
-        return np.sum(y**2) + np.sum(np.asarray(before)[:1]) if name != "flat of a transpose" else np.sum(y**2)
+        return (
+            np.sum(y**2) + np.sum(np.asarray(before)[:1]) if name != "flat of a transpose" else np.sum(y**2)
+        )
 
     x = np.arange(4.0 * columns).reshape(4, columns) + 1
     with tj.interpret():
@@ -242,7 +244,7 @@ def test_inner_functions_and_arrays_of_the_function_around_them() -> None:
     np.testing.assert_array_equal(slope, [0.0, 0.0, 24.0])
 
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "ufunc of a size": lambda x: x * np.sqrt(x.shape[0]),
     "plain array by a size": lambda x: x[:3] * (np.arange(3) / x.shape[0]),
     "size keeps float32": lambda x: x.astype(np.float32) * x.shape[0] / x.size,

@@ -48,7 +48,9 @@ def fits_any_layout(shape: Shape, path: Sequence[tuple[Op, dict[str, Any]]], how
 
 def _fits(axes: Steps, path: Sequence[tuple[Op, dict[str, Any]]], how: str) -> bool:
     found = _walk(axes, path)
-    return found is not None and (how != "packed" or all(stride == 1 for n, stride in found if n not in (0, 1)))
+    return found is not None and (
+        how != "packed" or all(stride == 1 for n, stride in found if n not in (0, 1))
+    )
 
 
 def _walk(axes: Steps, path: Sequence[tuple[Op, dict[str, Any]]]) -> Steps | None:

@@ -93,7 +93,9 @@ def user_shape(shape: tuple[Dim, ...]) -> tuple[Any, ...]:
     return tuple(map(user_size, shape))
 
 
-def _arithmetic(on_sizes: Callable[[Any, Any], Any] | None, on_values: Callable[[Any, Any], Any], swap: bool) -> Any:
+def _arithmetic(
+    on_sizes: Callable[[Any, Any], Any] | None, on_values: Callable[[Any, Any], Any], swap: bool
+) -> Any:
     """Return a binary method: sizes and ints stay sizes, anything else is arithmetic on the traced integer."""
 
     def method(self: SymbolicSize, other: Any) -> Any:
