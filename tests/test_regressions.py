@@ -31,7 +31,7 @@ def doubled_head(v: Array) -> None:
     v[0] *= 2.0
 
 
-VIEWS = {
+VIEWS: dict[str, Any] = {
     "whole": lambda y: y[...],
     "reshape function": lambda y: np.reshape(y, -1),
     "ravel": np.ravel,
@@ -244,7 +244,7 @@ def test_inner_functions_and_arrays_of_the_function_around_them() -> None:
     np.testing.assert_array_equal(slope, [0.0, 0.0, 24.0])
 
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "ufunc of a size": lambda x: x * np.sqrt(x.shape[0]),
     "plain array by a size": lambda x: x[:3] * (np.arange(3) / x.shape[0]),
     "size keeps float32": lambda x: x.astype(np.float32) * x.shape[0] / x.size,

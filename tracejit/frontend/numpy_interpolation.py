@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.frontend.concrete import guard
 from tracejit.frontend.numpy_joining import join, pick, span
-from tracejit.frontend.numpy_shapes import raveled, same_size
+from tracejit.frontend.numpy_shapes import same_size
 from tracejit.frontend.reducing import given, one_axis, strong
 from tracejit.frontend.registry import FUNCTIONS, implements, operand
 from tracejit.ir.tape import Atom, current
@@ -19,7 +19,6 @@ from tracejit.ops.complex_parts import absolute
 from tracejit.ops.elementwise import absorb_mul, add, common_dtype, constant, mul, neg, select
 from tracejit.ops.extrema import clip
 from tracejit.ops.indexing import gather
-from tracejit.ops.linear import reshape
 from tracejit.ops.logic import equal, greater, isnan, less, logical_and
 from tracejit.ops.ordering import argsort
 from tracejit.ops.reduction import size_of
@@ -73,7 +72,7 @@ def _on_circle(x: Atom, knots: Atom, values: Atom, period: Any) -> tuple[Atom, A
 def _between_knots(x: Atom, knots: Atom, values: Atom) -> Atom:
     """The line through the knots on either side, in NumPy's operations; at a knot that to its right."""
     last = subtract(size_of(knots.shape[0]), 1)
-    found = reshape(search(knots, raveled(x), right=True), shape=x.shape)
+    found = search(knots, x, right=True)
     place = clip(subtract(found, 1), 0, last)
     x0, y0 = gather(knots, place, axes=(0,)), gather(values, place, axes=(0,))
     after = clip(add(place, 1), 0, last)

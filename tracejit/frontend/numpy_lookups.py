@@ -47,8 +47,7 @@ def _all(condition: Atom) -> Atom:
 def searched(table: Atom, values: Atom, right: bool) -> Atom:
     """Return ``np.searchsorted(table, values)``."""
     dtype = np.result_type(real_only(table, "searchsorted").dtype, real_only(values, "searchsorted").dtype)
-    table, values = convert(table, dtype=dtype), convert(values, dtype=dtype)
-    found: Atom = reshape(search(table, raveled(values), right=right), shape=values.shape)
+    found: Atom = search(convert(table, dtype=dtype), convert(values, dtype=dtype), right=right)
     return found
 
 

@@ -124,11 +124,9 @@ def replacements() -> dict[int, Any]:
     created |= {f: _creator(f, f) for f in _FRESH}
     table: dict[int, Any] = {id(original): new for original, new in created.items()}
     names = {name: created[getattr(np, name)] for name in dir(np) if _hashable(getattr(np, name)) in created}
-    normal: Any = np.random.normal
-    uniform: Any = random.random
-    hidden_states = ((np.random, normal.__self__), (random, uniform.__self__))
-    for module, state in hidden_states:
-        refusing = _random_functions(module, state)
+    generators: Any = ((np.random, np.random.normal), (random, random.random))
+    for module, method in generators:
+        refusing = _random_functions(module, method.__self__)
         table |= {id(getattr(module, name)): refuse for name, refuse in refusing.items()}
         table[id(module)] = _ShadowModule(module, refusing)
     table[id(np)] = _ShadowModule(np, {**names, "random": table[id(np.random)]})

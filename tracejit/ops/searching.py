@@ -42,21 +42,20 @@ def _search_loop(table, values, places, outer, n, count, right):  # type: ignore
 class Search(Opaque):
     """How many entries of a row of ``table`` come before each of the ``values`` (or up to it, if ``right``).
 
-    The leading axes of both are the same; rows are sorted.
+    Rows are sorted.  The leading axes of both are the same; each row has any number of axes of values.
     """
 
     name = "search"
 
     def infer(self, table: Aval, values: Aval, *, right: bool) -> Aval:
-        assert table.shape[:-1] == values.shape[:-1] and table.dtype == values.dtype, (table, values)
+        rows = table.ndim - 1
+        assert table.shape[:-1] == values.shape[:rows] and table.dtype == values.dtype, (table, values)
         return Aval(values.shape, INDEX)
 
     def impl(self, table: Any, values: Any, *, right: bool) -> Any:
         side: Any = "right" if right else "left"
-        if values.ndim == 1:
-            return np.searchsorted(table, values, side)
         places = np.empty(values.shape, INDEX)
-        for row in np.ndindex(values.shape[:-1]):
+        for row in np.ndindex(table.shape[:-1]):
             places[row] = np.searchsorted(table[row], values[row], side)
         return places
 
@@ -73,7 +72,9 @@ class Search(Opaque):
     def kernel(
         self, table: Aval, values: Aval, *, right: bool
     ) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        return _search_loop, (dims.prod(values.shape[:-1]), table.shape[-1], values.shape[-1], right)
+        rows = table.ndim - 1
+        count = dims.prod(values.shape[rows:])
+        return _search_loop, (dims.prod(table.shape[:-1]), table.shape[-1], count, right)
 
 
 search = Search()

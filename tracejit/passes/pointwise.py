@@ -14,10 +14,12 @@ from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.base import Reduction
 from tracejit.ops.broadcasting import broadcast, convert, expand_dims, squeeze
 from tracejit.ops.elementwise import Elementwise
+from tracejit.ops.indexing import gather
 from tracejit.ops.joining import concatenate
 from tracejit.ops.linear import slice_, transpose
 from tracejit.ops.loop import Loop, While
 from tracejit.ops.region import Region
+from tracejit.ops.searching import search
 
 __all__ = ["mixing_equation"]
 
@@ -159,9 +161,19 @@ def _map_axes(eqn: Eqn, maps: Sequence[Axes | None]) -> Axes | None:  # noqa: PL
     if op is concatenate:
         merged = _merge([m for m in maps if m is not None])
         return None if merged is None or merged[params["axis"]] is not None else merged
+    if op is search:
+        return first if maps[0] is None else None
+    if op is gather:
+        return _looked_up(eqn, maps)
     if op is slice_:
         return first if all(m is None or _whole(eqn, a) for a, m in enumerate(first)) else None
     return None
+
+
+def _looked_up(eqn: Eqn, maps: Sequence[Axes | None]) -> Axes | None:
+    """Return the axes of what is read from a table at places that depend on the point."""
+    merged = None if maps[0] is not None else _merge([m for m in maps if m is not None])
+    return None if merged is None else (*merged, *(None,) * (len(eqn.results[0].shape) - len(merged)))
 
 
 def _merge(maps: Sequence[Axes]) -> Axes | None:
