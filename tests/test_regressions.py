@@ -310,8 +310,8 @@ def test_arguments_without_axes_are_arrays_or_scalars() -> None:
 def test_a_trace_too_long_to_compile_is_run_by_numpy() -> None:
     def f(x: Any) -> Any:
         parts = []
-        for k in range(2500):  # a list that grows: unrolled
-            parts.append(np.sin(x * k))
+        for k in range(2500):
+            parts.append(np.sin(x * k))  # noqa: PERF401  # a list that grows is unrolled
         return sum(parts)
 
     with pytest.warns(tj.errors.LongTraceWarning, match="equations"):
