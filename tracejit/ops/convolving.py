@@ -26,17 +26,26 @@ _BLOCK = 512
 
 
 def _sliding_loop(x, w, y, outer, n, m, block):  # type: ignore[no-untyped-def]
+    """Four entries of ``w`` at a time, so that the result is loaded and stored less often."""
     source, weights, target = x.reshape((outer, n)), w.reshape((outer, m)), y.reshape((outer, n - m + 1))
-    count = n - m + 1
     for row in range(outer):
-        for start in range(0, count, block):
-            stop = min(start + block, count)
-            for i in range(start, stop):
-                target[row, i] = 0
-            for k in range(m):
-                weight = weights[row, k]
-                for i in range(start, stop):
-                    target[row, i] += source[row, i + k] * weight
+        line = source[row]
+        for start in range(0, n - m + 1, block):
+            part = target[row, start : min(start + block, n - m + 1)]
+            count = part.size
+            for i in range(count):
+                part[i] = 0
+            for k in range(0, m - 3, 4):
+                a, b, c, d = weights[row, k], weights[row, k + 1], weights[row, k + 2], weights[row, k + 3]
+                first = start + k
+                p, q = line[first : first + count], line[first + 1 : first + 1 + count]
+                r, s = line[first + 2 : first + 2 + count], line[first + 3 : first + 3 + count]
+                for i in range(count):
+                    part[i] += (p[i] * a + q[i] * b) + (r[i] * c + s[i] * d)
+            for k in range(m - m % 4, m):
+                weight, p = weights[row, k], line[start + k : start + k + count]
+                for i in range(count):
+                    part[i] += p[i] * weight
 
 
 class Sliding(Opaque):

@@ -16,27 +16,40 @@ from tracejit.ops.indexing import INDEX
 __all__ = ["search"]
 
 
-def _search_loop(table, values, places, outer, n, count, right):  # type: ignore[no-untyped-def]
-    """NaN is larger than every number, as in a sorted array."""
+_BLOCK = 512
+"""Values that are looked up side by side."""
+
+
+def _search_loop(table, values, places, outer, n, count, right, block):  # type: ignore[no-untyped-def]
+    """Bisection of many values at once: its steps are the same for all of them, and none is a branch.
+
+    NaN is larger than every number, as in a sorted array.
+    """
     entries, wanted, found = (
         table.reshape((outer, n)),
         values.reshape((outer, count)),
         places.reshape((outer, count)),
     )
     for row in range(outer):
-        for k in range(count):
-            value = wanted[row, k]
-            low, high = 0, n
-            while low < high:
-                middle = (low + high) // 2
-                entry = entries[row, middle]
-                before = entry < value or (np.isnan(value) and not np.isnan(entry))
-                same = entry == value or (np.isnan(value) and np.isnan(entry))
-                if before or (right and same):
-                    low = middle + 1
-                else:
-                    high = middle
-            found[row, k] = low
+        line = entries[row]
+        numbers = n
+        while numbers > 0 and np.isnan(line[numbers - 1]):
+            numbers -= 1
+        for start in range(0, count, block):
+            value = wanted[row, start : min(start + block, count)]
+            base = found[row, start : min(start + block, count)]
+            for i in range(base.size):
+                base[i] = 0
+            size = numbers
+            while size > 0:
+                half = max(size // 2, 1)
+                for i in range(base.size):
+                    entry = line[base[i] + half - 1]
+                    base[i] += half * int(entry <= value[i] if right else entry < value[i])
+                size -= half
+            for i in range(base.size):
+                if np.isnan(value[i]):
+                    base[i] = n if right else numbers
 
 
 class Search(Opaque):
@@ -74,7 +87,7 @@ class Search(Opaque):
     ) -> tuple[Callable[..., None], tuple[Any, ...]]:
         rows = table.ndim - 1
         count = dims.prod(values.shape[rows:])
-        return _search_loop, (dims.prod(table.shape[:-1]), table.shape[-1], count, right)
+        return _search_loop, (dims.prod(table.shape[:-1]), table.shape[-1], count, right, _BLOCK)
 
 
 search = Search()
