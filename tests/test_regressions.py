@@ -318,3 +318,24 @@ def test_a_trace_too_long_to_compile_is_run_by_numpy() -> None:
         slope = tj.grad(f)(0.3)
     k = np.arange(2500)
     np.testing.assert_allclose(slope, np.sum(k * np.cos(0.3 * k)), rtol=1e-9)
+
+
+def test_a_row_that_a_traced_integer_picks_is_a_view(each_mode: str) -> None:
+    def write(x: Array) -> Any:
+        y = x * 1.0
+        row = y[int(np.argmax(x[:, 0]))]
+        row *= 3.0
+        np.add(row, 1.0, out=row)
+        y[int(np.argmin(x[:, 0])), 1:] += 2.0
+        return np.sum(y * y)
+
+    def read(x: Array) -> Any:
+        y = x * 1.0
+        row = y[int(np.argmax(x[:, 0]))]
+        y[1] = 10.0 * x[0]
+        return np.sum(row * row)
+
+    x = np.array([[1.0, 2.0], [5.0, 1.0], [0.5, 3.0]])
+    for f in (write, read):
+        assert tj.jit(f)(x) == f(x)
+        tj.check_grads(f, (x,), order=1)

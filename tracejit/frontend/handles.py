@@ -16,9 +16,10 @@ from tracejit.frontend.refusals import refuse_truncation, store_outside, unknown
 from tracejit.frontend.regions import Handle, active, born, touch, versions
 from tracejit.frontend.registry import FUNCTIONS, operand
 from tracejit.frontend.strides import copies, fits_any_layout, in_c_order
-from tracejit.frontend.views import Path, follow, path_between, put
+from tracejit.frontend.views import KeyStep, Path, follow, path_between, put
 from tracejit.ir.tape import Atom, current
 from tracejit.ops.broadcasting import convert
+from tracejit.ops.linear import reshape
 
 __all__ = ["ViewHandle"]
 
@@ -118,6 +119,10 @@ class ViewHandle(Handle):
             return
         self._base._settle()
         root, path = self._root()
+        if any(isinstance(op, KeyStep) for op, _ in path):
+            if self._how == "packed" or any(op is reshape for op, _ in path):
+                raise unknown_layout()
+            return
         if fits_any_layout(root._first.shape, path, self._how):
             return
         if root._c_order is None:

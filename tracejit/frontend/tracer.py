@@ -19,12 +19,15 @@ from tracejit.frontend.refusals import needs_value, refuse_truncation, stored
 from tracejit.frontend.registry import FUNCTIONS, UFUNCS, operand, unsupported
 from tracejit.frontend.symbolic import user_shape, user_size
 from tracejit.frontend.ufunc_methods import call_ufunc
-from tracejit.frontend.views import VIEWS, has_ellipsis, is_basic, with_part
+from tracejit.frontend.views import VIEWS, KeyStep, has_ellipsis, is_basic, picks, same_key, with_part
 from tracejit.ir.tape import Atom, current
 from tracejit.ops import complex_parts
 from tracejit.ops.broadcasting import convert, shape_text
 
 __all__ = ["TracedArray", "dispatch", "wrap"]
+
+
+_KEYED = KeyStep(index, update)
 
 
 class TracedArray(ViewHandle):
@@ -170,9 +173,16 @@ class TracedArray(ViewHandle):
             view = self._view_from(lambda: index(self.atom, key))
             scalar = not view.ndim and not has_ellipsis(key)
             return TracedArray(view.atom) if scalar else view
-        return TracedArray(index(self.atom, key))
+        entry = index(self.atom, key)
+        if entry.shape and picks(key):
+            return TracedArray(entry, self, ((_KEYED, {"key": key}),))
+        return TracedArray(entry)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if type(value) is TracedArray and value._base is self and picks(key):
+            (step, params), *rest = value._path
+            if step is _KEYED and not rest and same_key(params["key"], key):
+                return  # the last act of `x[key] += y`, as below
         if type(value) is TracedArray and value._base is self and is_basic(key):
             place = self._view_from(lambda: index(self.atom, key))
             if place._base is self and place._path == value._path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from tracejit.frontend.registry import is_traced
 from tracejit.ir.aval import real_dtype
 from tracejit.ir.tape import Atom, Eqn
 from tracejit.ops.base import Op
@@ -17,9 +18,21 @@ from tracejit.ops.joining import slice_update
 from tracejit.ops.linear import diagonal, reshape, slice_, transpose
 from tracejit.ops.logic import not_equal
 
-__all__ = ["VIEWS", "Path", "follow", "has_ellipsis", "is_basic", "path_between", "put", "with_part"]
+__all__ = [
+    "VIEWS",
+    "KeyStep",
+    "Path",
+    "follow",
+    "has_ellipsis",
+    "is_basic",
+    "path_between",
+    "picks",
+    "put",
+    "same_key",
+    "with_part",
+]
 
-Path = tuple[tuple[Op, dict[str, Any]], ...]
+Path = tuple[tuple[Any, dict[str, Any]], ...]
 
 _BIJECTIVE = (reshape, transpose, squeeze, expand_dims)
 _MOVES = (*_BIJECTIVE, slice_, diagonal, broadcast, real, imag)
@@ -38,11 +51,45 @@ VIEWS: dict[Any, bool] = dict.fromkeys(
 """NumPy's functions whose results are views of arguments where they can be, and whether these may be written."""
 
 
+class KeyStep:
+    """A step of a path that a key with traced integers takes: the row that is found at run time is a view too."""
+
+    def __init__(self, read: Callable[[Atom, Any], Atom], write: Callable[[Atom, Any, Any], Atom]) -> None:
+        self._read, self._write = read, write
+
+    def bind(self, base: Atom, *, key: Any) -> Atom:
+        return self._read(base, key)
+
+    def put(self, base: Atom, value: Atom, *, key: Any) -> Atom:
+        return self._write(base, key, value)
+
+
+def picks(key: Any) -> bool:
+    """Return whether ``key`` is as a basic one, but that some of its integers are traced."""
+    parts = key if isinstance(key, tuple) else (key,)
+    traced = [p for p in parts if is_traced(p) and not hasattr(p, "_tracejit_dim")]
+    rest = tuple(p for p in parts if not any(p is t for t in traced))
+    return (
+        bool(traced)
+        and all(p.dtype.kind in "iu" and not p.ndim for p in traced)
+        and (not rest or _is_plain(rest))
+    )
+
+
+def same_key(left: Any, right: Any) -> bool:
+    """Return whether two keys are made of the same objects."""
+    pairs = [k if isinstance(k, tuple) else (k,) for k in (left, right)]
+    return len(pairs[0]) == len(pairs[1]) and all(a is b for a, b in zip(*pairs, strict=True))
+
+
+def _is_plain(parts: tuple[Any, ...]) -> bool:
+    return all(p is None or p is Ellipsis or type(p) is slice or _is_int(p) for p in parts)
+
+
 def is_basic(key: Any) -> bool:
     """Return whether indexing with ``key`` gives a view: slices, ints, ``None``, ``...``, and not only ints."""
     parts = key if isinstance(key, tuple) else (key,)
-    basic = all(p is None or p is Ellipsis or type(p) is slice or _is_int(p) for p in parts)
-    return basic and not (isinstance(key, tuple) and all(_is_int(p) for p in parts))
+    return _is_plain(parts) and not (isinstance(key, tuple) and all(_is_int(p) for p in parts))
 
 
 def has_ellipsis(key: Any) -> bool:
@@ -99,6 +146,8 @@ def with_part(z: Atom, part: Op, value: Atom) -> Atom:
 
 
 def _put_one(op: Any, params: dict[str, Any], stage: Atom, value: Atom) -> Atom:
+    if isinstance(op, KeyStep):
+        return op.put(stage, value, **params)
     if op is slice_:
         return slice_update(stage, value, start=params["start"], step=params["step"])
     if op in (real, imag):
