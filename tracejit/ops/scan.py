@@ -7,6 +7,7 @@ and the inclusive one is elementwise: ``cumprod(x) = prefix_prod(x) * x``.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -38,9 +39,9 @@ class Scan(Opaque):
         front = [np.moveaxis(x, axis, 0)[:: -1 if reverse else 1] for x in arrays]
         return np.moveaxis(self.forward(*front)[:: -1 if reverse else 1], 0, axis)
 
+    @abstractmethod
     def forward(self, *arrays: Array) -> Array:
         """Return the scan along the first axis."""
-        raise NotImplementedError
 
     def batch(self, size, operands, batched, *, axis, reverse):  # type: ignore[no-untyped-def]
         lifted = [lead(x, size, b) for x, b in zip(operands, batched, strict=True)]
