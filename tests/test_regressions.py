@@ -1,5 +1,6 @@
 """Wrong values and wrong gradients that were found by attacks on the whole pipeline, one test per kind."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -307,14 +308,17 @@ def test_arguments_without_axes_are_arrays_or_scalars() -> None:
     assert given == 7.0
 
 
-def test_a_trace_too_long_to_compile_is_run_by_numpy() -> None:
+def test_a_trace_too_long_to_compile_is_run_by_numpy(each_mode: str) -> None:
     def f(x: Any) -> Any:
         parts = []
         for k in range(2500):
             parts.append(np.sin(x * k))  # noqa: PERF401  # a list that grows is unrolled
         return sum(parts)
 
-    with pytest.warns(tj.errors.LongTraceWarning, match="equations"):
+    warned = pytest.warns(tj.errors.LongTraceWarning, match="equations")
+    with (
+        warned if each_mode == "compiled" else nullcontext()
+    ):  # where NumPy runs it anyway there is nothing to say
         slope = tj.grad(f)(0.3)
     k = np.arange(2500)
     np.testing.assert_allclose(slope, np.sum(k * np.cos(0.3 * k)), rtol=1e-9)

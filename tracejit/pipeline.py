@@ -47,7 +47,7 @@ from tracejit.runtime.compile import (
 from tracejit.runtime.dispatch import MISS, Plan, make_plan, signature
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
 from tracejit.runtime.keys import owner_of, signature_of
-from tracejit.runtime.limits import MAX_PATHS, is_long, warn_retraces
+from tracejit.runtime.limits import MAX_PATHS, is_long, warn_long, warn_retraces
 
 __all__ = [
     "Stats",
@@ -214,7 +214,10 @@ def _run(entry: Entry, leaves: Sequence[Any]) -> Any:
     given, values, sizes = gathered
     if entry.written:
         _refuse_overlap(entry, given)
-    interpreted = entry.long or _interpreting()
+    interpreted = _interpreting()
+    if entry.long and not interpreted:
+        warn_long(entry)
+        interpreted = True
     outputs = entry.interpret(values, sizes) if interpreted else entry.run(values, sizes)
     return entry.finish(outputs, given)
 
@@ -303,7 +306,7 @@ def _build(
         layouts=tuple(layout_of(native(v)) for v in (*values, *(array for _, array in tape.consts))),
         compile=_compile,
         forward=traced.tape,
-        long=is_long(function, tape),
+        long=is_long(tape),
     )
 
 

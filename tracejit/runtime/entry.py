@@ -75,6 +75,8 @@ class Entry:
         The traced function.
     long : bool
         Too long to compile: NumPy runs the tape.
+    told : bool
+        The user knows that.
     """
 
     tape: Tape
@@ -87,6 +89,7 @@ class Entry:
     compile: Callable[[Entry], tuple[Program, CompiledFunction]]
     forward: Tape | None = None
     long: bool = False
+    told: bool = False
     _compiled: tuple[Program, CompiledFunction] | None = None
     _sizes: dict[tuple[tuple[int, ...], ...], Sizes | None] = field(default_factory=dict)
 

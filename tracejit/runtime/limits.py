@@ -10,7 +10,7 @@ from tracejit.ir.tape import Tape
 from tracejit.runtime.entry import Entry
 from tracejit.tracebacks import warn_user
 
-__all__ = ["MAX_PATHS", "is_long", "warn_retraces"]
+__all__ = ["MAX_PATHS", "is_long", "warn_long", "warn_retraces"]
 
 MAX_PATHS = 32
 """Traces of one signature before a `RetraceWarning`."""
@@ -19,18 +19,22 @@ MAX_EQUATIONS = 4000
 """Longest tape that is compiled; each equation costs up to 10 ms and a megabyte then."""
 
 
-def is_long(function: Callable[..., Any], tape: Tape) -> bool:
-    """Return whether compiling would take minutes and gigabytes; say so, and how to avoid it."""
-    if len(tape.eqns) <= MAX_EQUATIONS:
-        return False
-    name = getattr(function, "__qualname__", repr(function))
+def is_long(tape: Tape) -> bool:
+    """Return whether compiling would take minutes and gigabytes."""
+    return len(tape.eqns) > MAX_EQUATIONS
+
+
+def warn_long(entry: Entry) -> None:
+    """Say, once, that NumPy runs what would take too long to compile, and how to avoid it."""
+    if entry.told:
+        return
+    entry.told = True
     warn_user(
-        f"The trace of {name} has {len(tape.eqns)} equations, more than the {MAX_EQUATIONS} that are compiled; "
-        "NumPy runs it instead. Loops over `range`, arrays, `zip` and `enumerate` whose body keeps shapes stay loops; "
-        "lists that grow and functions without source are unrolled.",
+        f"The trace of {entry.name} has {len(entry.tape.eqns)} equations, more than the {MAX_EQUATIONS} that are "
+        "compiled; NumPy runs it instead. Loops over `range`, arrays, `zip` and `enumerate` whose body keeps shapes "
+        "stay loops; lists that grow and functions without source are unrolled.",
         LongTraceWarning,
     )
-    return True
 
 
 def warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
