@@ -343,3 +343,16 @@ def test_a_row_that_a_traced_integer_picks_is_a_view(each_mode: str) -> None:
     for f in (write, read):
         assert tj.jit(f)(x) == f(x)
         tj.check_grads(f, (x,), order=1)
+
+
+def test_an_integer_argument_is_a_shape(each_mode: str) -> None:
+    def f(x: Array, steps: int) -> Any:
+        seen = np.zeros(steps)
+        for n in range(steps):
+            x = 0.5 * x
+            seen[n] = x[0]
+        return np.sum(seen) + np.sum(np.ones((steps, 2)))
+
+    slope = tj.grad(f)
+    for steps in (3, 4):
+        np.testing.assert_array_equal(slope(np.ones(2), steps), [1 - 0.5**steps, 0.0])

@@ -112,4 +112,6 @@ def size(value: Any) -> Dim:
 
 def sizes(value: Any) -> tuple[Dim, ...]:
     """Return a shape argument, which may be a single size."""
-    return tuple(map(size, value)) if isinstance(value, Iterable) else (size(value),)
+    single = isinstance(value, np.ndarray) and not value.ndim  # an integer, perhaps a traced one
+    several = isinstance(value, Iterable) and not hasattr(value, "_tracejit_dim") and not single
+    return tuple(map(size, value)) if several else (size(value),)
