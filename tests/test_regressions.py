@@ -356,3 +356,17 @@ def test_an_integer_argument_is_a_shape(each_mode: str) -> None:
     slope = tj.grad(f)
     for steps in (3, 4):
         np.testing.assert_array_equal(slope(np.ones(2), steps), [1 - 0.5**steps, 0.0])
+
+
+def test_a_failure_on_a_path_that_is_not_gone_is_none(each_mode: str) -> None:
+    def f(x: Array, n: int) -> Any:
+        if n > 2:
+            return np.sum(np.linalg.inv(x[:2, :2]))
+        return np.sum(x) * n
+
+    slope = tj.grad(f)
+    regular, singular = np.diag([1.0, 2.0, 3.0]), np.ones((3, 3))
+    np.testing.assert_allclose(slope(regular, 3)[:2, :2], [[-1.0, -0.5], [-0.5, -0.25]])
+    np.testing.assert_array_equal(slope(singular, 2), np.full((3, 3), 2.0))
+    with pytest.raises(np.linalg.LinAlgError):
+        slope(singular, 3)

@@ -16,7 +16,7 @@ from tracejit.ir import dims
 from tracejit.ir.aval import Aval, compute_dtype
 from tracejit.ir.dims import Symbol
 from tracejit.ir.interpret import interpret
-from tracejit.ir.tape import Tape
+from tracejit.ir.tape import Tape, ValueGuard
 from tracejit.runtime.compile import CompiledFunction
 
 __all__ = ["Entry", "GuardMismatch", "Layouts", "layout_of", "native"]
@@ -153,7 +153,7 @@ class Entry:
         inputs = [v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in (*values, *self.consts())]
         try:
             scalars = compiled.function(*inputs, *arrays)
-        except IndexError:
+        except Exception:
             self._check(self._interpreted_guards(values, sizes))
             raise
         count = len(program.outputs) - len(arrays)
@@ -169,15 +169,28 @@ class Entry:
 
     def interpret(self, values: Sequence[Any], sizes: Sizes) -> list[Any]:
         """Return the tape's outputs as NumPy computes them."""
-        outputs, guards = interpret(self.tape, values, sizes)
+        try:
+            outputs, guards = interpret(self.tape, values, sizes)
+        except Exception:
+            self._check(self._interpreted_guards(values, sizes))
+            raise
         self._check(guards)
         return [np.array(out) for out in outputs]
 
     def _interpreted_guards(self, values: Sequence[Any], sizes: Sizes) -> list[Any]:
-        try:
-            return interpret(self.tape, values, sizes)[1]
-        except IndexError:
-            return [g.expected for g in self.tape.guards]
+        """Return the values of the guards, computed without the rest of the tape, up to the first that differs.
+
+        What made a run fail may belong to a path that Python would not have gone.
+        """
+        found = [guard.expected for guard in self.tape.guards]
+        for place, guard in enumerate(self.tape.guards):
+            try:
+                found[place] = interpret(_only(self.tape, guard), values, sizes)[1][0]
+            except Exception:
+                break  # it depends on the failure itself, and so comes after it
+            if not _equal(found[place], guard.expected):
+                break
+        return found
 
     def _check(self, found: Sequence[Any]) -> None:
         for place, (value, guard) in enumerate(zip(found, self.tape.guards, strict=True)):
@@ -202,6 +215,16 @@ class Entry:
             value = np.asarray(outputs[leaf]).astype(self.tape.outputs[leaf].dtype, copy=False)
             made.append(value if value.ndim or as_array else value[()])
         return self.out_tree.unflatten(made)
+
+
+def _only(tape: Tape, guard: ValueGuard) -> Tape:
+    """Return the part of ``tape`` that computes one guard."""
+    needed, kept = {guard.var}, []
+    for eqn in reversed(tape.eqns):
+        if any(v in needed for v in eqn.results) or eqn.op.name == "bind_size":
+            kept.append(eqn)
+            needed.update(eqn.operands)
+    return Tape(tape.inputs, tape.consts, tuple(reversed(kept)), (), tape.sizes, (guard,))
 
 
 def _same_kind(value: Any, aval: Aval, layout: str) -> bool:
