@@ -370,3 +370,19 @@ def test_a_failure_on_a_path_that_is_not_gone_is_none(each_mode: str) -> None:
     np.testing.assert_array_equal(slope(singular, 2), np.full((3, 3), 2.0))
     with pytest.raises(np.linalg.LinAlgError):
         slope(singular, 3)
+
+
+def test_code_too_long_to_compile_is_run_by_numpy(each_mode: str) -> None:
+    def f(u: Array, k: float) -> Any:
+        u, seen = u.copy(), []
+        for _ in range(14):
+            u[1:-1] += k * (u[2:] - 2 * u[1:-1] + u[:-2])
+            seen.append(u[3])
+        return sum(seen)
+
+    u = np.cos(np.arange(20.0))
+    warned = pytest.warns(tj.errors.LongTraceWarning, match="generated lines")
+    with warned if each_mode == "compiled" else nullcontext() as caught:
+        slope = tj.grad(f, argnums=1)(u, 0.05)
+    assert caught is None or caught[0].filename == __file__
+    np.testing.assert_allclose(slope, (f(u, 0.05 + 1e-6) - f(u, 0.05 - 1e-6)) / 2e-6, rtol=1e-6)

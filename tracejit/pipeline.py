@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.codegen.emit import Program, lower
-from tracejit.errors import UnsupportedError
+from tracejit.errors import GuardError, UnsupportedError
 from tracejit.frontend.arguments import Call, arguments
 from tracejit.frontend.registry import operand
 from tracejit.frontend.trace import (
@@ -47,7 +47,7 @@ from tracejit.runtime.compile import (
 from tracejit.runtime.dispatch import MISS, Plan, make_plan, signature
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
 from tracejit.runtime.keys import owner_of, signature_of
-from tracejit.runtime.limits import MAX_PATHS, is_long, warn_long, warn_retraces
+from tracejit.runtime.limits import MAX_PATHS, runs_long, warn_retraces
 
 __all__ = [
     "Stats",
@@ -214,10 +214,7 @@ def _run(entry: Entry, leaves: Sequence[Any]) -> Any:
     given, values, sizes = gathered
     if entry.written:
         _refuse_overlap(entry, given)
-    interpreted = _interpreting()
-    if entry.long and not interpreted:
-        warn_long(entry)
-        interpreted = True
+    interpreted = _interpreting() or runs_long(entry)
     outputs = entry.interpret(values, sizes) if interpreted else entry.run(values, sizes)
     return entry.finish(outputs, given)
 
@@ -304,9 +301,9 @@ def _build(
         arrays=arrays[: out_tree.size],
         written=tuple((number, n) for (number, _), n in zip(traced.written, written, strict=False)),
         layouts=tuple(layout_of(native(v)) for v in (*values, *(array for _, array in tape.consts))),
+        lower=_lower,
         compile=_compile,
         forward=traced.tape,
-        long=is_long(tape),
     )
 
 
@@ -323,8 +320,12 @@ def _number(leaves: Sequence[Any]) -> tuple[list[Atom], tuple[int | Static, ...]
     return atoms, tuple(outputs), tuple(isinstance(leaf, ZeroD) for leaf in leaves)
 
 
-def _compile(entry: Entry) -> tuple[Program, CompiledFunction]:
-    program = lower(entry.tape, entry.layouts, entry.name)
+def _lower(entry: Entry) -> Program:
+    return lower(entry.tape, entry.layouts, entry.name)
+
+
+def _compile(entry: Entry) -> CompiledFunction:
+    program = entry.program
     inputs = _input_types(program)
     outputs = [ArgSpec(o.compute, len(o.shape), "C", True) for o in program.outputs if o.kind == "array"]
     functions = {name: compile_plain(function) for name, function in program.functions.items()}
@@ -338,7 +339,7 @@ def _compile(entry: Entry) -> tuple[Program, CompiledFunction]:
             content=program.key,
         )
         stats.compiles += compiled_count() - before
-    return program, compiled
+    return compiled
 
 
 def _input_types(program: Program) -> tuple[ArgSpec, ...]:
@@ -352,7 +353,7 @@ def compile_njit(entry: Entry) -> Callable[..., Any]:
         program.entry,
         f"{program.name}_entry",
         _input_types(program),
-        extra_namespace={program.name: kernel.function},
+        extra_namespace={program.name: kernel.function, "GuardError": GuardError},
     )
     return made.function
 

@@ -33,7 +33,7 @@ def entry_source(
         expected = literal(guard.expected, guard.var.dtype)
         lines += [
             f"if _scalars[{number}] != {expected}:",
-            f"    raise ValueError({_guard_text(guard.source)!r})",
+            f"    raise GuardError({_guard_text(guard.source)!r})",
         ]
     parts = [f"_result{o.position}" if o.kind == "array" else f"_scalars[{o.position}]" for o in outputs]
     lines.append(f"return ({', '.join(parts)}{',' if len(parts) == 1 else ''})")
@@ -74,7 +74,7 @@ def _checks(tape: Tape, inputs: tuple[Argument, ...], sizes: Mapping[Symbol, str
 
 def _require(failure: str, message: str) -> Iterator[str]:
     yield f"if {failure}:"
-    yield f"    raise ValueError({message!r})"
+    yield f"    raise GuardError({message!r})"
 
 
 def _allocations(outputs: tuple[Output, ...], sizes: Mapping[Symbol, str]) -> Iterator[str]:

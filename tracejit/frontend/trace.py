@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from tracejit.ir.aval import Aval
 from tracejit.ir.dims import Dim, Symbol, Unify
 from tracejit.ir.source import here
 from tracejit.ir.tape import Atom, Builder, Tape, Var, current
+from tracejit.tracebacks import warn_user
 
 __all__ = [
     "Static",
@@ -298,11 +298,10 @@ def refuse_random(reads: Reads) -> None:
 def _warn_of_stores(environment: Environment) -> None:
     paths = sorted({write.path for write in environment.written()})
     if paths:
-        warnings.warn(
+        warn_user(
             f"The traced function stores into {', '.join(paths)}; only the trace does so, on a copy, "
             "not the compiled calls. Return the value instead.",
             SideEffectWarning,
-            stacklevel=2,
         )
 
 

@@ -66,7 +66,7 @@ class Plan:
 def make_plan(entry: Entry, args: Sequence[Any]) -> Plan | None:
     """Return a plan for calls like this one, or None if it is not plain enough."""
     if (
-        entry.long
+        entry.told
         or entry.tape.guards
         or entry.written
         or entry.reads.numeric

@@ -69,14 +69,12 @@ class Entry:
     written : tuple of (int, int)
         Arguments and captured arrays to write back: (input number, tape output number).
     layouts : tuple of str
-    compile : callable
-        Makes the compiled form; called at the first compiled run.
+    lower, compile : callable
+        Make the generated code and its compiled form; called at the first compiled run.
     forward : Tape, optional
         The traced function.
-    long : bool
-        Too long to compile: NumPy runs the tape.
     told : bool
-        The user knows that.
+        The user knows that the tape is too long to be compiled.
     """
 
     tape: Tape
@@ -86,10 +84,11 @@ class Entry:
     arrays: tuple[bool, ...]
     written: tuple[tuple[int, int], ...]
     layouts: Layouts
-    compile: Callable[[Entry], tuple[Program, CompiledFunction]]
+    lower: Callable[[Entry], Program]
+    compile: Callable[[Entry], CompiledFunction]
     forward: Tape | None = None
-    long: bool = False
     told: bool = False
+    _program: Program | None = None
     _compiled: tuple[Program, CompiledFunction] | None = None
     _sizes: dict[tuple[tuple[int, ...], ...], Sizes | None] = field(default_factory=dict)
 
@@ -137,9 +136,15 @@ class Entry:
         return sources[-1].stack[-1][2] if sources else "constant"
 
     @property
+    def program(self) -> Program:
+        if self._program is None:
+            self._program = self.lower(self)
+        return self._program
+
+    @property
     def compiled(self) -> tuple[Program, CompiledFunction]:
         if self._compiled is None:
-            self._compiled = self.compile(self)
+            self._compiled = self.program, self.compile(self)
         return self._compiled
 
     def run(self, values: Sequence[Any], sizes: Sizes) -> list[Any]:

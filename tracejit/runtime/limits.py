@@ -6,35 +6,42 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.errors import LongTraceWarning, RetraceWarning
-from tracejit.ir.tape import Tape
 from tracejit.runtime.entry import Entry
 from tracejit.tracebacks import warn_user
 
-__all__ = ["MAX_PATHS", "is_long", "warn_long", "warn_retraces"]
+__all__ = ["MAX_PATHS", "runs_long", "warn_retraces"]
 
 MAX_PATHS = 32
 """Traces of one signature before a `RetraceWarning`."""
 
 MAX_EQUATIONS = 4000
-"""Longest tape that is compiled; each equation costs up to 10 ms and a megabyte then."""
+"""Longest tape that is written as loops at all."""
+
+MAX_LINES = 3000
+"""Longest generated code that is compiled: each line takes up to 10 ms and a megabyte."""
 
 
-def is_long(tape: Tape) -> bool:
-    """Return whether compiling would take minutes and gigabytes."""
-    return len(tape.eqns) > MAX_EQUATIONS
+def runs_long(entry: Entry) -> bool:
+    """Return whether compiling would take a minute or more, so that NumPy runs the tape; say so once."""
+    if _size_of(entry) is None:
+        return False
+    if not entry.told:
+        entry.told = True
+        warn_user(
+            f"{entry.name} is a trace of {_size_of(entry)}, which would take long to compile; NumPy runs it instead. "
+            "Loops over `range`, arrays, `zip` and `enumerate` whose body keeps shapes stay loops; lists that grow and "
+            "functions without source are unrolled.",
+            LongTraceWarning,
+        )
+    return True
 
 
-def warn_long(entry: Entry) -> None:
-    """Say, once, that NumPy runs what would take too long to compile, and how to avoid it."""
-    if entry.told:
-        return
-    entry.told = True
-    warn_user(
-        f"The trace of {entry.name} has {len(entry.tape.eqns)} equations, more than the {MAX_EQUATIONS} that are "
-        "compiled; NumPy runs it instead. Loops over `range`, arrays, `zip` and `enumerate` whose body keeps shapes "
-        "stay loops; lists that grow and functions without source are unrolled.",
-        LongTraceWarning,
-    )
+def _size_of(entry: Entry) -> str | None:
+    """Return how large an entry is if that is too much."""
+    if len(entry.tape.eqns) > MAX_EQUATIONS:
+        return f"{len(entry.tape.eqns)} equations"
+    lines = entry.program.source.count("\n")
+    return f"{lines} generated lines" if lines > MAX_LINES else None
 
 
 def warn_retraces(function: Callable[..., Any], entry: Entry) -> None:
