@@ -143,7 +143,7 @@ def run(tape: Tape, arrays: Sequence[Array]) -> list[Array]:
 def run_compiled(tape: Tape, arrays: Sequence[Array]) -> list[Array]:
     """Results of the generated loops."""
     layouts = tuple(layout_of(a) for a in arrays)
-    entry = Entry(simplify(tape), Reads(), (), LEAF, (), (), layouts, pipeline._compile)
+    entry = Entry(simplify(tape), Reads(), (), LEAF, (), (), layouts, pipeline._lower, pipeline._compile)
     results = zip(entry.run(arrays, {}), tape.outputs, strict=True)
     with np.errstate(over="ignore"):
         return [np.asarray(r).astype(v.dtype, copy=False) for r, v in results]
