@@ -15,6 +15,7 @@ from run_source import PYTHON, run_compiled, run_python
 
 from tracejit.codegen import space
 from tracejit.codegen.emit import lower
+from tracejit.errors import GuardError
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
 from tracejit.ir.interpret import interpret
@@ -109,18 +110,18 @@ def test_entry_checks_sizes_and_guards() -> None:
         builder.guards.append(ValueGuard(less(total(y), Lit(np.float64(100))), True))
         tape = builder.finish([mul(x, 2.0), total(y)])
     program = lower(tape, ("C", "C"))
-    namespace = dict(PYTHON)
+    namespace = dict(PYTHON, GuardError=GuardError)
     exec(program.source, namespace)
     exec(program.entry, namespace)
     entry = namespace[f"{program.name}_entry"]
     doubled, summed = entry(np.arange(12.0), np.ones(10))
     np.testing.assert_array_equal(doubled, 2 * np.arange(12.0))
     assert summed == 10.0
-    with pytest.raises(ValueError, match="axis 0 of y must have n - 2 entries"):
+    with pytest.raises(GuardError, match="axis 0 of y must have n - 2 entries"):
         entry(np.arange(12.0), np.ones(9))
-    with pytest.raises(ValueError, match="axis 0 of x must have at least 9 entries"):
+    with pytest.raises(GuardError, match="axis 0 of x must have at least 9 entries"):
         entry(np.arange(4.0), np.ones(2))
-    with pytest.raises(ValueError, match="another path"):
+    with pytest.raises(GuardError, match="another path"):
         entry(np.arange(12.0), np.full(10, 100.0))
 
 
