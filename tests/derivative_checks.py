@@ -1,6 +1,7 @@
 """Compare a function with its traced self: values, and gradients with two other ways to get them."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
 
@@ -36,7 +37,7 @@ def check_function(function: Function, x: Any, rtol: float = 1e-5) -> None:
     np.testing.assert_allclose(gradient, numeric_gradient(function, x), rtol=rtol, atol=1e-6)
     _, tangent = tj.jvp(_rebuilt(function), (_copied(x),), (np.ones_like(x, float),))
     np.testing.assert_allclose(tangent, np.sum(gradient), rtol=1e-9, atol=1e-9)
-    with mock.patch.object(looping, "_attempt", lambda make: "switched off"):
+    with unrolled_loops():
         np.testing.assert_allclose(tj.grad(_rebuilt(function))(_copied(x)), gradient, rtol=1e-9, atol=1e-9)
 
 
@@ -53,9 +54,14 @@ def _copied(x: Any) -> Any:
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
-def traced(function: Function, x: Any) -> tuple[Tape, list[str]]:
+def unrolled_loops() -> AbstractContextManager[Any]:
+    """While it lasts, no loop becomes a region."""
+    return mock.patch.object(looping, "_attempt", lambda make: "switched off")
+
+
+def traced(function: Function, *args: Any) -> tuple[Tape, list[str]]:
     """The tape of a function, and why loops were unrolled."""
-    tape = trace_tape(function, (_copied(x),), {})
+    tape = trace_tape(function, tuple(map(_copied, args)), {})
     return tape, [reason for _, reason in looping.unrolled()]
 
 

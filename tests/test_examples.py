@@ -1,5 +1,6 @@
 """Every example runs, and what it prints is right."""
 
+import importlib
 import importlib.util
 import re
 import subprocess
@@ -31,7 +32,7 @@ def printed(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) 
 
 
 def numbers(text: str) -> list[float]:
-    return [float(n) for n in re.findall(r"-?\d+\.?\d*", text)]
+    return [float(n) for n in re.findall(r"-?\d+\.?\d*(?:e[-+]\d+)?", text)]
 
 
 def test_grid_pointwise(printed: str) -> None:
@@ -88,6 +89,32 @@ def test_field_gradient(tmp_path: Path) -> None:
     assert "(good)" in run.stdout and not list(tmp_path.iterdir())
 
 
+# What has to stand in the numbers that a simulation prints.
+SIMULATIONS = {
+    "heat": lambda n: n[1] < 1e-4 and n[2] < 0.02,
+    "relaxation": lambda n: n[1] > n[4] > n[7] and n[:9] == n[9:],
+    "waves": lambda n: n[-3] < n[-2] and n[-1] < 0,
+    "cavity": lambda n: n[-1] == 0.03,
+    "factorizations": lambda n: n[0] == 0.3667 and n[1] < 1e-6 and n[2] < 1e-12,
+    "recurrences": lambda n: n[:6] == [1, 0.5, 0.25, 0.125, 0.0625, 84] and n[7] == n[8] and n[-4] == n[-3],
+    "particles": lambda n: n[2] < n[1] - 100,
+    "odes": lambda n: abs(n[6] + 2.008341) < 1e-5,
+    "sequences": lambda n: abs(n[0] - 0.9) < 0.05,
+    "learning": lambda n: n[1] == n[2] == n[4] == n[5] and abs(n[-1]) < 1e-4,
+    "finance": lambda n: 5 < n[0] < 6 and 0.5 < n[1] < 0.6 and n[2] > 0,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIMULATIONS)
+def test_simulation(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    importlib.import_module(f"simulations.{name}").main()
+    printed = numbers(capsys.readouterr().out)
+    assert SIMULATIONS[name](printed), printed
+
+
 def test_no_example_is_left_out() -> None:
+    programs = {path.stem for path in (EXAMPLES / "simulations").glob("*.py")} - {"__init__", "cases"}
+    assert programs == set(SIMULATIONS)
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested
