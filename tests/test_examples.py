@@ -96,7 +96,7 @@ SIMULATIONS = {
     "waves": lambda n: n[-3] < n[-2] and n[-1] < 0,
     "cavity": lambda n: n[-1] == 0.03,
     "factorizations": lambda n: n[0] == 0.3667 and n[1] < 1e-6 and n[2] < 1e-12,
-    "recurrences": lambda n: n[:6] == [1, 0.5, 0.25, 0.125, 0.0625, 84] and n[7] == n[8] and n[-4] == n[-3],
+    "recurrences": lambda n: n[:6] == [1, 0.5, 0.25, 0.125, 0.0625, 84] and n[13:17] == [0.5, 0.307692] * 2,
     "particles": lambda n: n[2] < n[1] - 100,
     "odes": lambda n: abs(n[6] + 2.008341) < 1e-5,
     "sequences": lambda n: abs(n[0] - 0.9) < 0.05,

@@ -99,12 +99,12 @@ def coefficients(n: int) -> tuple[Any, ...]:
     return rng().normal(size=n), 0.9
 
 
-def anomaly() -> tuple[Any, ...]:
-    return 1.1, 0.7
+def orbits(n: int) -> tuple[Any, ...]:
+    return np.linspace(0.1, 3.0, n), 0.7
 
 
-def bracket() -> tuple[Any, ...]:
-    return 3.3, 0.0, 2.0
+def brackets(n: int) -> tuple[Any, ...]:
+    return rng().uniform(0, 9, n), 0.0, 2.0
 
 
 def point(trips: int) -> tuple[Any, ...]:
@@ -198,7 +198,7 @@ CASES = (
     Case(waves.advection, (0, 1), ring, (12, 5), (1000, 500), analytic=False),
     Case(waves.advection_points, (0, 1), ring, (12, 5), (1000, 500), analytic=False),
     Case(cavity.kinetic_energy, (0, 1), flow, (6, 3, 3), (41, 20, 20)),
-    Case(factorizations.thomas, (0, 1, 2, 3), tridiagonal, (6,), (100_000,)),
+    Case(factorizations.thomas, (0, 1, 2, 3), tridiagonal, (6,), (10_000,)),
     Case(factorizations.cholesky, (0,), matrix, (5,), (200,)),
     Case(factorizations.cholesky_slices, (0,), matrix, (5,), (200,)),
     Case(factorizations.lu, (0,), matrix, (5,), (200,)),
@@ -206,10 +206,10 @@ CASES = (
     Case(factorizations.gram_schmidt, (0,), matrix, (4,), (100,)),
     Case(recurrences.horner, (0, 1), coefficients, (6,), (100_000,)),
     Case(recurrences.clenshaw, (0, 1), coefficients, (6,), (100_000,)),
-    Case(recurrences.kepler, (0, 1), anomaly, (), (), analytic=False),
-    Case(recurrences.bisection, (0,), bracket, (), ()),
+    Case(recurrences.kepler, (0, 1), orbits, (4,), (5000,), analytic=False),
+    Case(recurrences.bisection, (0,), brackets, (4,), (2000,)),
     Case(recurrences.escape, (0, 1), point, (60,), (1000,)),
-    Case(recurrences.escape_grid, (0, 1), window, (4, 20), (60, 200)),
+    Case(recurrences.escape_grid, (0, 1), window, (4, 20), (120, 40)),
     Case(particles.leapfrog, (0, 1, 2), bodies, (4, 3), (60, 20)),
     Case(particles.lennard_jones, (0, 1), fluid, (2,), (8,)),
     Case(particles.charge_on_grid, (0, 1), charges, (7, 6), (100_000, 1000), analytic=False),

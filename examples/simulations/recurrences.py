@@ -1,7 +1,5 @@
 """Scalar loops: polynomials, roots by iteration, and escape times."""
 
-import math
-
 import numpy as np
 
 import tracejit as tj
@@ -24,31 +22,38 @@ def clenshaw(c, x):
 
 
 def kepler(mean, eccentricity):
-    """The eccentric anomaly by Newton's method, to a tolerance."""
-    anomaly = mean
-    step = 1.0
-    while abs(step) > 1e-12:
-        step = (anomaly - eccentricity * np.sin(anomaly) - mean) / (1 - eccentricity * np.cos(anomaly))
-        anomaly = anomaly - step
-    return anomaly
+    """The eccentric anomaly of each body by Newton's method, to a tolerance; the sum of their sines."""
+    total = 0.0
+    for m in mean:
+        anomaly = m
+        step = 1.0
+        while abs(step) > 1e-12:
+            step = (anomaly - eccentricity * np.sin(anomaly) - m) / (1 - eccentricity * np.cos(anomaly))
+            anomaly = anomaly - step
+        total += np.sin(anomaly)
+    return total
 
 
 def bisection(a, low, high):
-    """The root of ``x**3 + x = a``.
+    """The roots of ``x**3 + x = a`` for an array ``a``; their squares.
 
     The interval never depends smoothly on ``a``: a step of Newton's method from the root found carries the
     first derivative, a second one the second.
     """
-    while high - low > 1e-13:
-        middle = 0.5 * (low + high)
-        if middle**3 + middle < a:
-            low = middle
-        else:
-            high = middle
-    x = 0.5 * (low + high)
-    for _ in range(2):
-        x = x - (x**3 + x - a) / (3 * x**2 + 1)
-    return x
+    total = 0.0
+    for i in range(len(a)):
+        left, right = low, high
+        while right - left > 1e-13:
+            middle = 0.5 * (left + right)
+            if middle**3 + middle < a[i]:
+                left = middle
+            else:
+                right = middle
+        x = 0.5 * (left + right)
+        for _ in range(2):
+            x = x - (x**3 + x - a[i]) / (3 * x**2 + 1)
+        total += x * x
+    return total
 
 
 def escape(cx, cy, trips):
@@ -79,10 +84,11 @@ def main() -> None:
     c, x = np.arange(1.0, 6.0), 0.5
     print("powers of x from Horner's scheme:", tj.grad(horner)(c, x))
     print(f"third derivative: {tj.grad(tj.grad(tj.grad(horner, 1), 1), 1)(c, x):.1f}")
-    value, (by_mean, by_e) = tj.value_and_grad(kepler, argnums=(0, 1))(1.0, 0.6)
-    print(f"Kepler: {value:.6f}, {by_mean:.6f} = {1 / (1 - 0.6 * math.cos(value)):.6f}, {by_e:.6f}")
-    root, slope = tj.value_and_grad(bisection)(10.0, 0.0, 5.0)
-    print(f"root of x^3 + x = 10: {root:.6f}, {slope:.6f} = {1 / (3 * root**2 + 1):.6f}")
+    mean = np.array([0.5, 1.0])
+    value, (by_mean, by_e) = tj.value_and_grad(kepler, argnums=(0, 1))(mean, 0.6)
+    print(f"Kepler: {value:.6f}, by mean anomaly {by_mean.round(6)}, by eccentricity {by_e:.6f}")
+    squares, slopes = tj.value_and_grad(bisection)(np.array([2.0, 10.0]), 0.0, 5.0)
+    print(f"roots 1 and 2: squares {squares:.6f}, slopes {slopes.round(6)} = {[2 / 4, round(4 / 13, 6)]}")
     print("slope of the escape count:", [round(float(g), 4) for g in tj.grad(escape, (0, 1))(0.4, 0.3, 100)])
 
 
