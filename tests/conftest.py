@@ -1,6 +1,9 @@
 """What every test shares: reproducible hypothesis, one BLAS thread per worker, no display."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext
 
@@ -10,6 +13,9 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("MPLBACKEND", "Agg")
 # A failing test shows where in tracejit it failed.
 os.environ.setdefault("TRACEJIT_FULL_TRACEBACK", "1")
+# What earlier runs compiled has no influence.
+os.environ["TRACEJIT_CACHE_DIR"] = tempfile.mkdtemp(prefix="tracejit-tests-")
+atexit.register(shutil.rmtree, os.environ["TRACEJIT_CACHE_DIR"], ignore_errors=True)
 
 import numpy as np
 import pytest

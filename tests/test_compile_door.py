@@ -14,7 +14,8 @@ import pytest
 from tracejit.errors import CompileError, TracejitError
 from tracejit.runtime import compile as door
 from tracejit.runtime.compile import ArgSpec, compile_function
-from tracejit.runtime.source_files import cache_directory, content_key, write_source
+from tracejit.runtime.directories import cache_directory
+from tracejit.runtime.source_files import content_key, write_source
 
 F8 = np.dtype("f8")
 SCALAR = (ArgSpec(F8),)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tracejit as tj
 from tracejit import pipeline
 from tracejit.errors import UnsupportedError
-from tracejit.runtime.compile import compiled_count
+from tracejit.runtime.kernel import compiled_kernels
 
 F = np.fft
 _RNG = np.random.default_rng(8)
@@ -137,8 +137,8 @@ def test_new_sizes_are_not_compiled_anew(function: Function) -> None:
         x = np.sin(np.arange(float(n)))
         same(compiled(x), function(x))
         if n == 20:
-            before = compiled_count()
-    assert compiled_count() == before
+            before = compiled_kernels()
+    assert compiled_kernels() == before
 
 
 @pytest.mark.parametrize("n", [9, 10, 16, 25])

@@ -52,7 +52,7 @@ class Lowered:
     @property
     def llvm(self) -> str:
         """The LLVM text after optimisation."""
-        return self._entry.compiled[1].llvm()
+        return self._entry.compiled[1].jitted.llvm()
 
     @property
     def njit(self) -> Callable[..., Any]:

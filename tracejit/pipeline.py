@@ -37,15 +37,10 @@ from tracejit.ir.source import here
 from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.simplify import simplify
-from tracejit.runtime.compile import (
-    ArgSpec,
-    CompiledFunction,
-    compile_function,
-    compile_plain,
-    compiled_count,
-)
+from tracejit.runtime.compile import ArgSpec, compile_function
 from tracejit.runtime.dispatch import MISS, Plan, make_plan, signature
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
+from tracejit.runtime.kernel import Kernel, compile_kernel, compiled_kernels
 from tracejit.runtime.keys import owner_of, signature_of
 from tracejit.runtime.limits import MAX_PATHS, runs_long, warn_retraces
 
@@ -137,7 +132,40 @@ def _interpreting() -> bool:
     return _local.interpret
 
 
-Plans = dict[Hashable, Plan]
+class Plans:
+    """The plans of one transformed function.
+
+    Attributes
+    ----------
+    latest : callable
+        The plan that held last: tried first, without looking at the arguments.
+    """
+
+    __slots__ = ("_known", "latest")
+
+    def __init__(self) -> None:
+        self.latest: Plan = _miss
+        self._known: dict[Hashable, Plan] = {}
+
+    def find(self, key: Hashable, args: tuple[Any, ...]) -> Any:
+        """Return the result of the plan for a signature; `MISS` if there is none, or it does not hold any more."""
+        plan = self._known.get(key)
+        if plan is None:
+            return MISS
+        result = plan(*args)
+        if result is not MISS:
+            self.latest = plan
+        return result
+
+    def add(self, key: Hashable, plan: Plan) -> None:
+        """Remember a plan."""
+        if len(self._known) >= MAX_PLANS:
+            self._known.clear()
+        self._known[key] = self.latest = plan
+
+
+def _miss(*args: Any) -> Any:
+    return MISS
 
 
 def call_planned(
@@ -148,18 +176,21 @@ def call_planned(
     kwargs: dict[str, Any],
 ) -> Any:
     """As `call`, with the plans of signatures that were seen before."""
-    key = None if kwargs or is_tracing() or _interpreting() else signature(args)
-    if key is not None and key in plans:
-        result = plans[key](args)
+    planned = not kwargs and not _local.interpret and not is_tracing()
+    if planned:
+        result = plans.latest(*args)
+        if result is not MISS:
+            return result
+    key = signature(args) if planned else None
+    if key is not None:
+        result = plans.find(key, args)
         if result is not MISS:
             return result
     result, entry = _call(function, transform, args, kwargs)
     if key is not None and entry is not None:
         plan = make_plan(entry, args)
         if plan is not None:
-            if len(plans) >= MAX_PLANS:
-                plans.clear()
-            plans[key] = plan
+            plans.add(key, plan)
     return result
 
 
@@ -324,22 +355,16 @@ def _lower(entry: Entry) -> Program:
     return lower(entry.tape, entry.layouts, entry.name)
 
 
-def _compile(entry: Entry) -> CompiledFunction:
+def _compile(entry: Entry) -> Kernel:
     program = entry.program
-    inputs = _input_types(program)
     outputs = [ArgSpec(o.compute, len(o.shape), "C", True) for o in program.outputs if o.kind == "array"]
-    functions = {name: compile_plain(function) for name, function in program.functions.items()}
     with _lock:
-        before = compiled_count()
-        compiled = compile_function(
-            program.source,
-            program.name,
-            (*inputs, *outputs),
-            extra_namespace=functions,
-            content=program.key,
+        before = compiled_kernels()
+        kernel = compile_kernel(
+            program.source, program.name, (*_input_types(program), *outputs), program.functions, program.key
         )
-        stats.compiles += compiled_count() - before
-    return compiled
+        stats.compiles += compiled_kernels() - before
+    return kernel
 
 
 def _input_types(program: Program) -> tuple[ArgSpec, ...]:
@@ -353,7 +378,7 @@ def compile_njit(entry: Entry) -> Callable[..., Any]:
         program.entry,
         f"{program.name}_entry",
         _input_types(program),
-        extra_namespace={program.name: kernel.function, "GuardError": GuardError},
+        extra_namespace={program.name: kernel.jitted.function, "GuardError": GuardError},
     )
     return made.function
 

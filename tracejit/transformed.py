@@ -27,7 +27,7 @@ class Transformed:
     def __init__(self, function: Function, transform: Transform) -> None:
         functools.update_wrapper(self, function)
         self._function, self._transform = function, transform
-        self._plans: Plans = {}
+        self._plans = Plans()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -27,6 +27,22 @@ GONE = (AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A place that can be looked at without running Python.
+
+    Parameters
+    ----------
+    kind
+        "object": ``of`` itself; "entry": ``of[name]`` of a dict; "cell": the contents of a cell.
+    of, name
+    """
+
+    kind: Literal["object", "entry", "cell"]
+    of: Any
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Where a captured value comes from.
 
@@ -40,27 +56,32 @@ class Origin:
         Reads it anew.
     fixed
         The object itself, where no path leads to another one; its parts are then read without detour.
+    place
+        Where machine code finds it without calling ``get``, if that is possible.
     """
 
     path: str
     text: str
     get: Getter
     fixed: Any = MISSING
+    place: Place | None = None
 
     @classmethod
     def constant(cls, path: str, value: Any) -> Origin:
         """The origin of an object that is known otherwise, such as the traced function itself."""
-        return cls(path, path, lambda: value, value)
+        return cls(path, path, lambda: value, value, Place("object", value))
 
     @classmethod
     def variable(cls, namespace: dict[str, Any], name: str) -> Origin:
         """The origin of a module's global."""
-        return cls(f"global {name}", name, partial(namespace.get, name, MISSING))
+        place = Place("entry", namespace, name)
+        return cls(f"global {name}", name, partial(namespace.get, name, MISSING), place=place)
 
     @classmethod
     def cell(cls, cell: CellType, name: str, function: str) -> Origin:
         """The origin of a variable that a function closes over."""
-        return cls(f"closure {name} of {function}", name, lambda: cell.cell_contents)
+        path = f"closure {name} of {function}"
+        return cls(path, name, lambda: cell.cell_contents, place=Place("cell", cell))
 
     def _part(self, text: str, read: Callable[[Any], Any]) -> Origin:
         get, owner = self.get, self.fixed
@@ -97,6 +118,11 @@ class Read:
         What was read while tracing; `MISSING` for numbers, whose arrays are not to be kept alive.
     holds
         Whether the tape holds for a value read anew.
+    place
+        Where the value is found without ``get``.
+    test
+        "same": ``holds`` is true of whatever is the same object as one that it was true of; "function": as long as
+        that function's code and defaults are the same objects too; "other": it has to be asked each time.
     """
 
     path: str
@@ -104,6 +130,8 @@ class Read:
     kind: Literal["numeric", "static"]
     value: Any
     holds: Test
+    place: Place | None = None
+    test: Literal["same", "function", "other"] = "other"
 
     def still_valid(self) -> bool:
         """Return whether the tape holds for what the path leads to now (for a number: any number)."""
@@ -180,19 +208,21 @@ class Reads:
 
     def number(self, origin: Origin) -> None:
         """Record a number or array, read anew at each call."""
-        self.reads.append(Read(origin.path, origin.get, "numeric", MISSING, is_numeric))
+        self.reads.append(Read(origin.path, origin.get, "numeric", MISSING, is_numeric, origin.place))
 
-    def guard(self, origin: Origin, value: Any, holds: Test) -> None:
+    def guard(
+        self, origin: Origin, value: Any, holds: Test, test: Literal["same", "function", "other"] = "other"
+    ) -> None:
         """Record a value for which the trace holds as long as ``holds`` is true of it."""
-        self.reads.append(Read(origin.path, origin.get, "static", value, holds))
+        self.reads.append(Read(origin.path, origin.get, "static", value, holds, origin.place, test))
 
     def identity(self, origin: Origin, value: Any) -> None:
         """Record a value that has to stay the same object."""
-        self.guard(origin, value, partial(operator.is_, value))
+        self.guard(origin, value, partial(operator.is_, value), "same")
 
     def equality(self, origin: Origin, value: Any) -> None:
         """Record a constant that has to stay equal."""
-        self.guard(origin, value, partial(same, value))
+        self.guard(origin, value, partial(same, value), "same")
 
     def absence(self, origin: Origin) -> None:
         """Record that nothing was found on a path."""
@@ -200,7 +230,7 @@ class Reads:
 
     def function(self, origin: Origin, function: FunctionType) -> None:
         """Record a function of the user's."""
-        self.guard(origin, function, _unchanged_function(function))
+        self.guard(origin, function, _unchanged_function(function), "function")
 
     def structure(self, origin: Origin, value: Any, holds: Test) -> None:
         """Record a mutable object whose parts are read one by one, and which is no other's alias."""

@@ -11,6 +11,7 @@ import importlib
 import math
 import os
 import re
+import sys
 import threading
 import time
 import warnings
@@ -21,8 +22,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import CompileError
-from .source_files import content_key, write_source
+from tracejit.errors import CompileError
+from tracejit.runtime import objects
+from tracejit.runtime.machine_code import Code
+from tracejit.runtime.source_files import content_key, write_source
+from tracejit.runtime.symbols import HELPER, bind, finder
 
 Layout = Literal["C", "F", "A"]
 
@@ -85,15 +89,11 @@ class CompiledFunction:
 
 
 _compiled: dict[str, CompiledFunction] = {}
-_lock = threading.RLock()
+lock = threading.RLock()
+"""Held while something is compiled or loaded."""
 if hasattr(os, "register_at_fork"):
     # A fork waits for a running compilation: a child in the middle of one could never compile again.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-
-
-def compiled_count() -> int:
-    """Return how many functions were compiled since the process started."""
-    return len(_compiled)
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 def compile_function(
@@ -119,7 +119,7 @@ def compile_function(
     key = content_key(content or source, name, *signature, identities)
     found = _compiled.get(key)
     if found is None:
-        with _lock:
+        with lock:
             found = _compiled.get(key)
             if found is None:
                 found = _compiled[key] = _compile(source, name, signature, extra)
@@ -136,16 +136,37 @@ def compile_plain(function: Callable[..., Any]) -> Callable[..., Any]:
     It takes C-contiguous arrays, which it sees with a single axis each, and numbers.  Plain functions that it
     calls are compiled with it; one that has the name of an intrinsic becomes that.
     """
-    with _lock:
+    with lock:
         if function not in _kernels:
             separate = importlib.import_module("tracejit.codegen.intrinsics.separate")
-            _kernels[function] = separate.separate(_helper(function))
+            name = _public_name(function)
+            _kernels[function] = separate.separate(_helper(function), name, bind, objects.keep)
         return _kernels[function]
+
+
+def _public_name(function: Callable[..., Any]) -> str | None:
+    """Return the name by which any process finds ``function``; None if only this one has it."""
+    module = sys.modules.get(function.__module__)
+    found = getattr(module, function.__qualname__, None)
+    return f"{function.__module__}.{function.__qualname__}" if found is function else None
+
+
+_loaded: list[Code] = []
+
+
+@finder(HELPER)
+def _load_helper(symbol: str) -> int | None:
+    """Return the address of a plain function that an earlier process compiled."""
+    code = objects.find(symbol)
+    if code is None:
+        return None
+    _loaded.append(code)  # the symbol stays bound as long as the process lives
+    return code.address
 
 
 def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
     if function not in _helpers:
-        _helpers[function] = _numba().njit(error_model="numpy", nogil=True)(_with_helpers(function))
+        _helpers[function] = _jit(_numba(), no_cpython_wrapper=True)(None)(_with_helpers(function))
     return _helpers[function]
 
 
@@ -165,14 +186,35 @@ def _compile(
     source: str, name: str, signature: tuple[ArgSpec, ...], extra: dict[str, object]
 ) -> CompiledFunction:
     start = time.perf_counter()
+    path, function = jit_source(source, name, signature, extra)
+    return CompiledFunction(name, source, path, signature, function, time.perf_counter() - start, extra)
+
+
+def jit_source(
+    source: str,
+    name: str,
+    signature: tuple[ArgSpec, ...],
+    extra: Mapping[str, object],
+    *,
+    entry: bool = False,
+) -> tuple[str, Any]:
+    """Return the path of a source and Numba's dispatcher of its function ``name``.
+
+    With ``entry``, it has the entry of `codegen.intrinsics.entry_point` in the place of that for Python's objects, and
+    must not be called from Python.
+    """
     numba, namespace = _numba(), _namespace()
     path = write_source(source, name)
     _silence_numba_about(numba, path)
     namespace |= extra
+    options: dict[str, Any] = {}
+    if entry:
+        entry_point = importlib.import_module("tracejit.codegen.intrinsics.entry_point")
+        options["pipeline_class"] = entry_point.Pipeline
     try:
         exec(compile(source, path, "exec"), namespace)
         types = tuple(_numba_type(numba, spec) for spec in signature)
-        function = _jit(numba)(types)(namespace[name])
+        return path, _jit(numba, **options)(types)(namespace[name])
     except Exception as error:
         raise CompileError(
             f"cannot compile the generated function {name!r}",
@@ -180,7 +222,6 @@ def _compile(
             detail=f"{type(error).__name__}: {error}",
             hint="This is a defect of tracejit; please report it with the file above.",
         ) from error
-    return CompiledFunction(name, source, path, signature, function, time.perf_counter() - start, extra)
 
 
 # --- the lazy imports: the only places where tracejit reaches for Numba -------------------------------------
@@ -199,7 +240,7 @@ def _namespace() -> dict[str, Any]:
     return {**vector_math.NAMESPACE, "np": np, "math": math, "__name__": __name__}
 
 
-def _jit(numba: Any) -> Callable[..., Any]:
+def _jit(numba: Any, **options: Any) -> Callable[..., Any]:
     """Numba's decorator with the flags of the project.
 
     Division by zero follows IEEE arithmetic, the GIL is released, no fast-math (single instructions carry the
@@ -207,7 +248,14 @@ def _jit(numba: Any) -> Callable[..., Any]:
     """
 
     def decorate(signature: Any) -> Any:
-        return numba.njit(signature, error_model="numpy", nogil=True, fastmath=False, no_cfunc_wrapper=True)
+        flags = {
+            "error_model": "numpy",
+            "nogil": True,
+            "fastmath": False,
+            "no_cfunc_wrapper": True,
+            **options,
+        }
+        return numba.njit(signature, **flags)
 
     return decorate
 

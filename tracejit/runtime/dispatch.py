@@ -1,8 +1,9 @@
 """The call path for signatures that were seen before: from arguments to compiled code with nothing between.
 
-A `Plan` holds what `tracejit.pipeline.call` found out for one signature with exact shapes: which entry runs, what is
-allocated, how the result is put together.  It exists only for plain calls (arrays and floats by position, no decisions
-on values, nothing to write back); everything else takes the long way.
+`make_plan` puts into one function of machine code what `tracejit.pipeline.call` found out for one signature with exact
+shapes: what is checked, which captured values are read, what is allocated, how the result is put together. It exists
+only for plain calls (arrays and floats by position, no decisions on values, nothing to write back); everything else
+takes the long way.
 """
 
 from __future__ import annotations
@@ -13,15 +14,28 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.pytree import LEAF, TreeDef
+from tracejit.frontend.reads import Place, Read
 from tracejit.frontend.trace import Static
+from tracejit.frontend.values import MISSING
 from tracejit.ir import dims
 from tracejit.ir.aval import compute_dtype
 from tracejit.runtime.entry import Entry
+from tracejit.runtime.native_calls import ABSENT, ArrayInput, Find, ScalarInput, prepare
+from tracejit.runtime.object_layout import CELL_CONTENTS, function_fields
 
 __all__ = ["MISS", "Plan", "make_plan", "signature"]
 
 MISS = object()
 """What a plan returns when it does not hold any more."""
+
+Plan = Callable[..., Any]
+"""A function of the positional arguments; it returns the result, or `MISS`."""
+
+_SCALARS = (float, complex, np.float32, np.float64, np.complex64, np.complex128)
+"""Numbers that compiled code finds in the memory of the object."""
+
+Check = tuple[Find, Any]
+Input = ArrayInput | ScalarInput
 
 
 def signature(args: Sequence[Any]) -> Hashable:
@@ -31,81 +45,134 @@ def signature(args: Sequence[Any]) -> Hashable:
         kind = type(arg)
         if kind is np.ndarray:
             key.append((arg.dtype, arg.shape, arg.flags.num))
-        elif kind is float or kind is np.float64:
+        elif kind in _SCALARS:
             key.append(kind)
         else:
             return None
     return tuple(key)
 
 
-class Plan:
-    """Runs one entry for one exact signature."""
-
-    __slots__ = ("_allocate", "_build", "_consts", "_current", "_function", "_scalars", "_take")
-
-    def __init__(
-        self, entry: Entry, shapes: list[tuple[tuple[int, ...], Any]], take: list[tuple[bool, int, Any]]
-    ) -> None:
-        self._function = entry.compiled[1].function
-        self._consts = entry.consts()
-        self._current = entry.reads.current
-        self._allocate = shapes
-        self._take = take
-        self._scalars = any(not is_array for is_array, _, _ in take)
-        self._build = _builder(entry.out_tree)
-
-    def __call__(self, args: Sequence[Any]) -> Any:
-        """Return the result, or `MISS` if something that the function reads has changed."""
-        if self._current() is None:
-            return MISS
-        arrays = [np.empty(shape, dtype) for shape, dtype in self._allocate]
-        scalars = self._function(*args, *self._consts, *arrays)
-        return self._build([arrays[n] if is_array else kind(scalars[n]) for is_array, n, kind in self._take])
-
-
 def make_plan(entry: Entry, args: Sequence[Any]) -> Plan | None:
     """Return a plan for calls like this one, or None if it is not plain enough."""
-    if (
-        entry.told
-        or entry.tape.guards
-        or entry.written
-        or entry.reads.numeric
-        or len(args) != len(entry.tape.inputs)
-    ):
-        return None
-    if not all(map(_is_plain, args)):
+    dynamic = len(entry.tape.inputs) - len(entry.reads.numeric)
+    if entry.told or entry.tape.guards or entry.written or any(entry.arrays) or len(args) != dynamic:
         return None
     gathered = entry.gather(args)
     if gathered is None:
         return None
-    _, _, sizes = gathered
-    outputs = entry.compiled[0].outputs
-    if any(o.compute != o.dtype for o in outputs) or any(isinstance(n, Static) for n in entry.outputs):
+    given, _, sizes = gathered
+    program, kernel = entry.compiled
+    leaves = [program.outputs[n] for n in entry.outputs if not isinstance(n, Static)]
+    if len(leaves) < len(entry.outputs) or any(o.compute != o.dtype for o in program.outputs):
         return None
-    if any(entry.arrays):
+    if any(o.kind == "scalar" and kernel.code.results[o.position] != o.dtype for o in leaves):
         return None
-    shapes = [
-        (tuple(dims.evaluate(d, sizes) for d in o.shape), o.compute) for o in outputs if o.kind == "array"
+    checks, finds = _checks(entry.reads.reads), _finds(entry.reads.numeric)
+    current = None
+    if checks is None or finds is None:
+        # Python has to look at what was read, and hands the captured values in as further arguments.
+        checks, finds = [], [Find("argument", len(args) + n) for n in range(len(entry.reads.numeric))]
+        current = entry.reads.current
+    finds = [*(Find("argument", n) for n in range(len(args))), *finds]
+    inputs = [_input(find, value) for find, value in zip(finds, given, strict=True)]
+    inputs += [_input(Find("object", array), array) for array in entry.consts()]
+    taken = [
+        i
+        for i, a in zip(inputs, program.inputs, strict=True)
+        if i is not None and np.dtype(i.dtype) == a.dtype
     ]
-    used = [outputs[n] for n in entry.outputs]  # type: ignore[index]
-    return Plan(entry, shapes, [(o.kind == "array", o.position, o.dtype.type) for o in used])
+    if len(taken) < len(inputs):
+        return None
+    flat = not _is_tuples(entry.out_tree)
+    plan: Plan | None = prepare(
+        kernel.code,
+        len(args) if current is None else len(given),
+        checks,
+        taken,
+        [
+            (tuple(dims.evaluate(d, sizes) for d in o.shape), o.compute)
+            for o in program.outputs
+            if o.kind == "array"
+        ],
+        [(o.kind == "array", o.position) for o in leaves],
+        None if flat else entry.out_tree,
+        MISS,
+    )
+    if plan is not None and current is not None:
+        plan = _after(current, plan)
+    return _unflattened(plan, entry.out_tree) if plan is not None and flat else plan
 
 
-def _is_plain(arg: Any) -> bool:
-    """Return whether compiled code takes ``arg`` as it is, differentiated or not."""
-    if type(arg) is not np.ndarray:
-        return type(arg) in (float, np.float64)
-    native = arg.dtype.isnative and arg.flags.aligned and compute_dtype(arg.dtype) == arg.dtype
-    return bool(native and arg.ndim and arg.dtype.kind in "fc")
+def _after(current: Callable[[], list[Any] | None], plan: Plan) -> Plan:
+    """Return a plan that has Python look at what was read."""
+
+    def run(*args: Any) -> Any:
+        captured = current()
+        return MISS if captured is None else plan(*args, *captured)
+
+    return run
 
 
-def _builder(tree: TreeDef) -> Callable[[list[Any]], Any]:
-    """Return the function from leaves to the result; the frequent structures without recursion."""
-    if tree == LEAF:
-        return lambda leaves: leaves[0]
-    if tree.cls is tuple and all(child == LEAF for child in tree.children):
-        return tuple
-    if tree.cls is tuple and len(tree.children) == 2 and tree.children[0] == LEAF:
-        rest = _builder(tree.children[1])
-        return lambda leaves: (leaves[0], rest(leaves[1:]))
-    return tree.unflatten
+def _unflattened(plan: Plan, tree: TreeDef) -> Plan:
+    """Return a plan that makes a result which is not of tuples alone."""
+
+    def run(*args: Any) -> Any:
+        leaves = plan(*args)
+        return MISS if leaves is MISS else tree.unflatten(list(leaves))
+
+    return run
+
+
+def _input(find: Find, value: Any) -> Input | None:
+    """Return how compiled code takes a value as it is; None if it does not."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return ScalarInput(find, kind)
+    if kind is not np.ndarray or not value.ndim or value.dtype.kind not in "biufc":
+        return None
+    if not (value.dtype.isnative and value.flags.aligned and compute_dtype(value.dtype) == value.dtype):
+        return None
+    return ArrayInput(find, value.dtype, value.shape, value.flags.c_contiguous)
+
+
+def _checks(reads: Sequence[Read]) -> list[Check] | None:
+    """Return what has to be where it was; None if Python has to look at some of it."""
+    checks: list[Check] = []
+    for read in reads:
+        if read.kind == "numeric":
+            continue
+        if read.place is None or read.test == "other":
+            return None
+        found = _find(read.place)
+        if found is None:
+            return None
+        value = read.get()
+        if found.how != "object":
+            checks.append((found, ABSENT if value is MISSING else value))
+        if read.test == "function":
+            fields = function_fields()
+            if fields is None:
+                return None
+            parts = value.__code__, value.__defaults__, value.__kwdefaults__
+            checks += [
+                (Find("field", value, at), ABSENT if part is None else part)
+                for at, part in zip(fields, parts, strict=True)
+            ]
+    return checks
+
+
+def _finds(reads: Sequence[Read]) -> list[Find] | None:
+    """Return where captured values are found; None if Python has to look for some of them."""
+    finds = [_find(read.place) if read.place else None for read in reads]
+    known = [find for find in finds if find is not None]
+    return known if len(known) == len(finds) else None
+
+
+def _find(place: Place) -> Find | None:
+    if place.kind == "entry":
+        return Find("entry", place.of, place.name) if type(place.of) is dict else None
+    return Find("field", place.of, CELL_CONTENTS) if place.kind == "cell" else Find("object", place.of)
+
+
+def _is_tuples(tree: TreeDef) -> bool:
+    return tree == LEAF or (tree.cls is tuple and all(map(_is_tuples, tree.children)))

@@ -17,7 +17,7 @@ from tracejit.ir.aval import Aval, compute_dtype
 from tracejit.ir.dims import Symbol
 from tracejit.ir.interpret import interpret
 from tracejit.ir.tape import Tape, ValueGuard
-from tracejit.runtime.compile import CompiledFunction
+from tracejit.runtime.kernel import Kernel
 
 __all__ = ["Entry", "GuardMismatch", "Layouts", "layout_of", "native"]
 
@@ -85,11 +85,11 @@ class Entry:
     written: tuple[tuple[int, int], ...]
     layouts: Layouts
     lower: Callable[[Entry], Program]
-    compile: Callable[[Entry], CompiledFunction]
+    compile: Callable[[Entry], Kernel]
     forward: Tape | None = None
     told: bool = False
     _program: Program | None = None
-    _compiled: tuple[Program, CompiledFunction] | None = None
+    _compiled: tuple[Program, Kernel] | None = None
     _sizes: dict[tuple[tuple[int, ...], ...], Sizes | None] = field(default_factory=dict)
 
     def gather(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], Sizes] | None:
@@ -142,7 +142,7 @@ class Entry:
         return self._program
 
     @property
-    def compiled(self) -> tuple[Program, CompiledFunction]:
+    def compiled(self) -> tuple[Program, Kernel]:
         if self._compiled is None:
             self._compiled = self.program, self.compile(self)
         return self._compiled
@@ -157,7 +157,7 @@ class Entry:
         ]
         inputs = [v[()] if isinstance(v, np.ndarray) and not v.ndim else v for v in (*values, *self.consts())]
         try:
-            scalars = compiled.function(*inputs, *arrays)
+            scalars = compiled(*inputs, *arrays)
         except Exception:
             self._check(self._interpreted_guards(values, sizes))
             raise

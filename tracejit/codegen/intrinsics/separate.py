@@ -7,6 +7,7 @@ shapes, so that one compilation serves all.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,23 +16,43 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
+from tracejit.codegen.object_code import ObjectCode, object_code
+from tracejit.errors import InternalError
+
 PREFIX = "tjk_"
 
 
-def separate(dispatcher: Any) -> Callable[..., Any]:
-    """Return what calls ``dispatcher`` (a function of C-contiguous arrays and numbers) from compiled code."""
+def separate(
+    dispatcher: Any,
+    name: str | None,
+    bind: Callable[[str], bool],
+    keep: Callable[[str, ObjectCode], None],
+) -> Callable[..., Any]:
+    """Return what calls ``dispatcher`` from compiled code.
+
+    Parameters
+    ----------
+    dispatcher
+        A function of C-contiguous arrays and numbers that returns nothing.
+    name
+        Of the function, in all processes; None if only this one has it.
+    bind
+        Binds a symbol if machine code for it is kept from earlier.
+    keep
+        Keeps the machine code of a symbol for later.
+    """
 
     @intrinsic
     def call(typingctx: Any, *arguments: Any) -> Any:
         del typingctx
         kinds = tuple(map(_passed, arguments))
-        dispatcher.compile(kinds)
-        made = dispatcher.overloads[kinds]
-        symbol = _bind(made)
+        symbol = _symbol(dispatcher, name, kinds)
+        if not bind(symbol):
+            keep(symbol, _compile(dispatcher, kinds, symbol))
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            convention, about = context.call_conv, made.fndesc
-            kind = convention.get_function_type(about.restype, about.argtypes)
+            convention = context.call_conv
+            kind = convention.get_function_type(types.none, kinds)
             function = cgutils.get_or_insert_function(builder.module, kind, symbol)
             unpacked = cgutils.unpack_tuple(builder, values[0], len(kinds))
             given = [
@@ -40,7 +61,7 @@ def separate(dispatcher: Any) -> Callable[..., Any]:
                 else context.cast(builder, v, a, k)
                 for a, k, v in zip(signature.args[0], kinds, unpacked, strict=True)
             ]
-            status, _ = convention.call_function(builder, function, about.restype, about.argtypes, given)
+            status, _ = convention.call_function(builder, function, types.none, kinds, given)
             with cgutils.if_unlikely(builder, status.is_error):
                 convention.return_status_propagate(builder, status)
             return context.get_dummy_value()
@@ -58,12 +79,22 @@ def _passed(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.Integer) else kind
 
 
-def _bind(made: Any) -> str:
-    """Bind the machine code of a compiled function to a name of its own, and return that."""
-    address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
-    symbol = f"{PREFIX}{address:x}"
-    llvm.add_symbol(symbol, address)
-    return symbol
+def _symbol(dispatcher: Any, name: str | None, kinds: tuple[Any, ...]) -> str:
+    """Return the name that the machine code for these types has."""
+    digest = hashlib.sha256(str(kinds).encode()).hexdigest()[:16]
+    if name is None:
+        return f"{PREFIX}here.{id(dispatcher):x}.{digest}"
+    return f"{PREFIX}{name}.{digest}"
+
+
+def _compile(dispatcher: Any, kinds: tuple[Any, ...], symbol: str) -> ObjectCode:
+    """Compile for these types, bind the machine code to its name, and return its object code."""
+    dispatcher.compile(kinds)
+    made = dispatcher.overloads[kinds]
+    if made.signature.return_type != types.none:
+        raise InternalError(f"{symbol} returns something.")
+    llvm.add_symbol(symbol, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+    return object_code(made.library, made.fndesc.llvm_func_name)
 
 
 def _flat(context: Any, builder: Any, kind: Any, passed: Any, value: Any) -> Any:

@@ -15,6 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+_INT = ir.IntType(32)
 _CLOCK = getattr(time, "CLOCK_MONOTONIC", None)
 
 
@@ -23,17 +24,21 @@ def stop_if_interrupted(typing):  # type: ignore[no-untyped-def]
     """Leave the function if a signal handler raises (`KeyboardInterrupt`), with that exception."""
 
     def lowering(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        python = context.get_python_api(builder)
-        lock = python.gil_ensure()
-        kind = ir.FunctionType(ir.IntType(32), [])
-        check = cgutils.get_or_insert_function(builder.module, kind, "PyErr_CheckSignals")
-        raised = builder.icmp_signed("!=", builder.call(check, []), ir.Constant(ir.IntType(32), 0))
-        python.gil_release(lock)
+        # Python's own functions, not Numba's around them: the code can be loaded without Numba.
+        lock = _call(builder, "PyGILState_Ensure", _INT)
+        status = _call(builder, "PyErr_CheckSignals", _INT)
+        _call(builder, "PyGILState_Release", ir.VoidType(), lock)
+        raised = builder.icmp_signed("!=", status, _INT(0))
         with builder.if_then(raised, likely=False):
             context.call_conv.return_exc(builder)
         return context.get_dummy_value()
 
     return types.none(), lowering
+
+
+def _call(builder: Any, name: str, returns: Any, *values: Any) -> Any:
+    kind = ir.FunctionType(returns, [v.type for v in values])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
 
 
 @intrinsic

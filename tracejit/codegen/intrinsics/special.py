@@ -6,11 +6,8 @@ float32 is widened, and the result rounded once.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import importlib
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +21,7 @@ from tracejit.ops import special_bessel, special_gamma, special_integrals, speci
 from tracejit.ops.base import REGISTRY
 from tracejit.ops.special import PREFIX, Special
 
+from . import scipy_functions
 from .calls import add_attributes, c_call, constant
 from .define import Kinds, Lowering, binary, unary
 
@@ -36,42 +34,14 @@ _MODULES = special_bessel, special_gamma, special_integrals, special_values
 
 
 @functools.cache
-def _table() -> dict[str, dict[str, Any]]:
-    """Name -> signature as Cython writes it -> capsule with the pointer."""
-    capsules = importlib.import_module("scipy.special.cython_special").__pyx_capi__
-    named = ctypes.pythonapi.PyCapsule_GetName
-    named.restype, named.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    table: dict[str, dict[str, Any]] = {}
-    for key, capsule in capsules.items():
-        name = re.sub(r"^__pyx_fuse(_\d+)+", "", key)
-        table.setdefault(name, {})[named(capsule).decode()] = capsule
-    return table
-
-
-def _signature(integers: tuple[bool, ...], results: int) -> str:
-    operands = ["long" if integer else "double" for integer in integers]
-    if results == 1:
-        return f"double ({', '.join([*operands, 'int __pyx_skip_dispatch'])})"
-    return f"void ({', '.join(operands + ['double *'] * results)})"
-
-
-@functools.cache
 def _bind(name: str, integers: tuple[bool, ...], results: int) -> str:
-    """Bind a function to its private name, and return that."""
-    wanted = _signature(integers, results)
-    found = {text.replace("Py_ssize_t", "long"): c for text, c in _table().get(name, {}).items()}
-    if wanted not in found:
-        raise InternalError(f"scipy has no function {wanted!r} under the name {name!r}.")
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    named = ctypes.pythonapi.PyCapsule_GetName
-    symbol = f"tjs_{name}_{''.join('ld'[not i] for i in integers)}"
-    llvm.add_symbol(symbol, pointer(found[wanted], named(found[wanted])))
+    """Bind a function to its symbol, and return that."""
+    symbol = scipy_functions.symbol(name, integers, results)
+    address = scipy_functions.address(symbol)
+    if address is None:
+        raise InternalError(f"scipy has no function {symbol!r}.")
+    llvm.add_symbol(symbol, address)
     return symbol
-
-
-def _has_integers(name: str) -> bool:
-    return any(re.search(r"\b(long|Py_ssize_t)\b", text) for text in _table().get(name, {}))
 
 
 def _call(builder: Any, symbol: str, values: list[Any]) -> Any:
@@ -103,7 +73,7 @@ def _resolver(op: Special) -> Callable[..., Any]:
             return None
         narrow = all(k == types.float32 for k in kinds)
         integers = tuple(isinstance(k, types.Integer) for k in kinds)
-        if not _has_integers(name):
+        if not scipy_functions.has_integers(name):
             integers = (False,) * len(kinds)
         taken = [types.int64 if i else types.float64 for i in integers]
         symbol = _bind(name, integers, results)

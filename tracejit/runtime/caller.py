@@ -1,0 +1,394 @@
+"""The way from Python to machine code, itself machine code: arguments are checked, outputs made, the kernel called.
+
+One function serves all kernels. What it does for one of them stands in a plan, a block of words that lies in the
+`bytes` object it is bound to (layouts below). It returns the object that the plan has for misses if something is not
+as the plan wants it, and the caller then goes the long way. The text is LLVM's; `CALL` in outline:
+
+    for check in plan.checks:   if find(check) is not check.expected: return miss
+    for input in plan.inputs:   object = find(input); if not fits(input, object): return miss
+    for array in plan.arrays:   PyArray_NewFromDescr(...)
+    status = entry(slots)                                       # without the interpreter lock
+    for step in plan.results:   push an array, push a scalar, or make a tuple of the last ones
+"""
+
+from __future__ import annotations
+
+import functools
+
+__all__ = [
+    "ARRAY",
+    "ARRAY_WORDS",
+    "CHECK_WORDS",
+    "HEADER_WORDS",
+    "INPUT_WORDS",
+    "PACK",
+    "RESULT_WORDS",
+    "SCALAR",
+    "TEXT",
+]
+
+# Words per record. "Offset" counts bytes from the start of the plan.
+HEADER_WORDS = 15
+"""entry, miss, arguments, checks, offset, inputs, offset, arrays, offset, scalars, steps of the result, offset, and
+the functions PyArray_NewFromDescr and PyArray_Scalar, the type of arrays"""
+CHECK_WORDS = 4
+"""how to find it (0: argument a, 1: object a, 2: entry b of dict a, 3: at byte b of a), a, b, expected object"""
+INPUT_WORDS = 9
+"""how to find it, a, b, type, axes (-1: a scalar), offset of the extents, dtype, mask of flags, flags"""
+ARRAY_WORDS = 3
+"""axes, offset of the extents, dtype"""
+RESULT_WORDS = 3
+"""kind (`ARRAY` a, `SCALAR` a of dtype b, `PACK`: a tuple of the last a), a, b"""
+ARRAY, SCALAR, PACK = 0, 1, 2
+
+_TEXT = """
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyDict_GetItemWithError(ptr, ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+
+define i32 @tracejit_invoke(ptr %entry, ptr %slots) {
+  %thread = call ptr @PyEval_SaveThread()
+  %status = call i32 %entry(ptr %slots)
+  call void @PyEval_RestoreThread(ptr %thread)
+  ret i32 %status
+}
+
+; The object that a record names, borrowed; null if there is none.
+define internal ptr @find(ptr %record, ptr %args) {
+  %how = load i64, ptr %record
+  %a.place = getelementptr i64, ptr %record, i64 1
+  %a = load i64, ptr %a.place
+  %a.pointer = inttoptr i64 %a to ptr
+  switch i64 %how, label %object [i64 0, label %argument  i64 2, label %entry  i64 3, label %field]
+argument:
+  %argument.place = getelementptr ptr, ptr %args, i64 %a
+  %given = load ptr, ptr %argument.place
+  ret ptr %given
+object:
+  ret ptr %a.pointer
+entry:
+  %b.place = getelementptr i64, ptr %record, i64 2
+  %b = load ptr, ptr %b.place
+  %found = call ptr @PyDict_GetItemWithError(ptr %a.pointer, ptr %b)
+  ret ptr %found
+field:
+  %offset.place = getelementptr i64, ptr %record, i64 2
+  %offset = load i64, ptr %offset.place
+  %field.place = getelementptr i8, ptr %a.pointer, i64 %offset
+  %contents = load ptr, ptr %field.place
+  ret ptr %contents
+}
+
+; Whether an object has the type, and if it is an array the dtype, flags and shape, that a record wants.
+define internal i1 @fits(ptr %record, ptr %object, ptr %plan) {
+  %missing = icmp eq ptr %object, null
+  br i1 %missing, label %no, label %look
+look:
+  %type.place = getelementptr ptr, ptr %object, i64 1
+  %type = load ptr, ptr %type.place
+  %wanted.place = getelementptr i64, ptr %record, i64 3
+  %wanted = load ptr, ptr %wanted.place
+  %same.type = icmp eq ptr %type, %wanted
+  br i1 %same.type, label %typed, label %no
+typed:
+  %axes.place = getelementptr i64, ptr %record, i64 4
+  %axes = load i64, ptr %axes.place
+  %is.scalar = icmp slt i64 %axes, 0
+  br i1 %is.scalar, label %yes, label %array
+array:
+  %ndim.place = getelementptr i8, ptr %object, i64 24
+  %ndim = load i32, ptr %ndim.place
+  %axes.short = trunc i64 %axes to i32
+  %same.ndim = icmp eq i32 %ndim, %axes.short
+  %dtype.place = getelementptr i8, ptr %object, i64 56
+  %dtype = load ptr, ptr %dtype.place
+  %dtype.wanted.place = getelementptr i64, ptr %record, i64 6
+  %dtype.wanted = load ptr, ptr %dtype.wanted.place
+  %same.dtype = icmp eq ptr %dtype, %dtype.wanted
+  %flags.place = getelementptr i8, ptr %object, i64 64
+  %flags = load i32, ptr %flags.place
+  %mask.place = getelementptr i64, ptr %record, i64 7
+  %mask = load i32, ptr %mask.place
+  %flags.wanted.place = getelementptr i64, ptr %record, i64 8
+  %flags.wanted = load i32, ptr %flags.wanted.place
+  %masked = and i32 %flags, %mask
+  %same.flags = icmp eq i32 %masked, %flags.wanted
+  %same.both = and i1 %same.ndim, %same.dtype
+  %same.all = and i1 %same.both, %same.flags
+  br i1 %same.all, label %shape, label %no
+shape:
+  %extents.place = getelementptr i8, ptr %object, i64 32
+  %extents = load ptr, ptr %extents.place
+  %offset.place = getelementptr i64, ptr %record, i64 5
+  %offset = load i64, ptr %offset.place
+  %wanted.extents = getelementptr i8, ptr %plan, i64 %offset
+  br label %axis
+axis:
+  %n = phi i64 [0, %shape], [%n.next, %compare]
+  %done = icmp eq i64 %n, %axes
+  br i1 %done, label %yes, label %compare
+compare:
+  %extent.place = getelementptr i64, ptr %extents, i64 %n
+  %extent = load i64, ptr %extent.place
+  %extent.wanted.place = getelementptr i64, ptr %wanted.extents, i64 %n
+  %extent.wanted = load i64, ptr %extent.wanted.place
+  %n.next = add i64 %n, 1
+  %same.extent = icmp eq i64 %extent, %extent.wanted
+  br i1 %same.extent, label %axis, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define internal void @release(ptr %objects, i64 %count) {
+start:
+  br label %loop
+loop:
+  %n = phi i64 [0, %start], [%n.next, %body]
+  %done = icmp eq i64 %n, %count
+  br i1 %done, label %end, label %body
+body:
+  %place = getelementptr ptr, ptr %objects, i64 %n
+  %object = load ptr, ptr %place
+  call void @Py_DecRef(ptr %object)
+  %n.next = add i64 %n, 1
+  br label %loop
+end:
+  ret void
+}
+
+define ptr @tracejit_call(ptr %self, ptr %args, i64 %nargs) {
+start:
+  %plan = getelementptr i8, ptr %self, i64 BYTES_HEADER
+  %entry = load ptr, ptr %plan
+  %miss.place = getelementptr i64, ptr %plan, i64 1
+  %miss = load ptr, ptr %miss.place
+  %nargs.place = getelementptr i64, ptr %plan, i64 2
+  %nargs.wanted = load i64, ptr %nargs.place
+  %checks.count.place = getelementptr i64, ptr %plan, i64 3
+  %checks.count = load i64, ptr %checks.count.place
+  %checks.offset.place = getelementptr i64, ptr %plan, i64 4
+  %checks.offset = load i64, ptr %checks.offset.place
+  %checks = getelementptr i8, ptr %plan, i64 %checks.offset
+  %inputs.count.place = getelementptr i64, ptr %plan, i64 5
+  %inputs.count = load i64, ptr %inputs.count.place
+  %inputs.offset.place = getelementptr i64, ptr %plan, i64 6
+  %inputs.offset = load i64, ptr %inputs.offset.place
+  %inputs = getelementptr i8, ptr %plan, i64 %inputs.offset
+  %arrays.count.place = getelementptr i64, ptr %plan, i64 7
+  %arrays.count = load i64, ptr %arrays.count.place
+  %arrays.offset.place = getelementptr i64, ptr %plan, i64 8
+  %arrays.offset = load i64, ptr %arrays.offset.place
+  %arrays = getelementptr i8, ptr %plan, i64 %arrays.offset
+  %scalars.count.place = getelementptr i64, ptr %plan, i64 9
+  %scalars.count = load i64, ptr %scalars.count.place
+  %steps.count.place = getelementptr i64, ptr %plan, i64 10
+  %steps.count = load i64, ptr %steps.count.place
+  %steps.offset.place = getelementptr i64, ptr %plan, i64 11
+  %steps.offset = load i64, ptr %steps.offset.place
+  %steps = getelementptr i8, ptr %plan, i64 %steps.offset
+  %new.array.place = getelementptr i64, ptr %plan, i64 12
+  %new.array = load ptr, ptr %new.array.place
+  %new.scalar.place = getelementptr i64, ptr %plan, i64 13
+  %new.scalar = load ptr, ptr %new.scalar.place
+  %array.type.place = getelementptr i64, ptr %plan, i64 14
+  %array.type = load ptr, ptr %array.type.place
+  %objects.count = add i64 %inputs.count, %arrays.count
+  %slots.used = add i64 %objects.count, %scalars.count
+  %slots.count = add i64 %slots.used, 1
+  %objects = alloca ptr, i64 %objects.count
+  %slots = alloca ptr, i64 %slots.count
+  %scalars.size = mul i64 %scalars.count, 16
+  %scalars = alloca i8, i64 %scalars.size, align 16
+  %stack = alloca ptr, i64 %steps.count
+  %about = alloca ptr
+  %same.nargs = icmp eq i64 %nargs, %nargs.wanted
+  br i1 %same.nargs, label %check, label %missed
+
+check:
+  %c = phi i64 [0, %start], [%c.next, %check.body]
+  %checks.done = icmp eq i64 %c, %checks.count
+  br i1 %checks.done, label %input, label %check.body
+check.body:
+  %c.words = mul i64 %c, CHECK_WORDS
+  %check.record = getelementptr i64, ptr %checks, i64 %c.words
+  %seen = call ptr @find(ptr %check.record, ptr %args)
+  %expected.place = getelementptr i64, ptr %check.record, i64 3
+  %expected = load ptr, ptr %expected.place
+  %c.next = add i64 %c, 1
+  %is.expected = icmp eq ptr %seen, %expected
+  br i1 %is.expected, label %check, label %missed
+
+input:
+  %i = phi i64 [0, %check], [%i.next, %input.kept]
+  %inputs.done = icmp eq i64 %i, %inputs.count
+  br i1 %inputs.done, label %hold, label %input.body
+input.body:
+  %i.words = mul i64 %i, INPUT_WORDS
+  %input.record = getelementptr i64, ptr %inputs, i64 %i.words
+  %object = call ptr @find(ptr %input.record, ptr %args)
+  %object.fits = call i1 @fits(ptr %input.record, ptr %object, ptr %plan)
+  br i1 %object.fits, label %input.kept, label %missed
+input.kept:
+  %object.place = getelementptr ptr, ptr %objects, i64 %i
+  store ptr %object, ptr %object.place
+  %i.next = add i64 %i, 1
+  br label %input
+
+; From here on the inputs are held: another thread may drop a global while the kernel runs.
+hold:
+  %h = phi i64 [0, %input], [%h.next, %hold.body]
+  %hold.done = icmp eq i64 %h, %inputs.count
+  br i1 %hold.done, label %array, label %hold.body
+hold.body:
+  %held.place = getelementptr ptr, ptr %objects, i64 %h
+  %held = load ptr, ptr %held.place
+  call void @Py_IncRef(ptr %held)
+  %held.contents = getelementptr i8, ptr %held, i64 16
+  %held.slot = getelementptr ptr, ptr %slots, i64 %h
+  store ptr %held.contents, ptr %held.slot
+  %h.next = add i64 %h, 1
+  br label %hold
+
+array:
+  %o = phi i64 [0, %hold], [%o.next, %array.kept]
+  %owned = add i64 %inputs.count, %o
+  %arrays.done = icmp eq i64 %o, %arrays.count
+  br i1 %arrays.done, label %scalar, label %array.body
+array.body:
+  %o.words = mul i64 %o, ARRAY_WORDS
+  %array.record = getelementptr i64, ptr %arrays, i64 %o.words
+  %array.axes = load i64, ptr %array.record
+  %array.ndim = trunc i64 %array.axes to i32
+  %array.offset.place = getelementptr i64, ptr %array.record, i64 1
+  %array.offset = load i64, ptr %array.offset.place
+  %array.extents = getelementptr i8, ptr %plan, i64 %array.offset
+  %array.dtype.place = getelementptr i64, ptr %array.record, i64 2
+  %array.dtype = load ptr, ptr %array.dtype.place
+  call void @Py_IncRef(ptr %array.dtype)
+  %array.object = call ptr %new.array(ptr %array.type, ptr %array.dtype, i32 %array.ndim,
+      ptr %array.extents, ptr null, ptr null, i32 0, ptr null)
+  %array.failed = icmp eq ptr %array.object, null
+  br i1 %array.failed, label %failed, label %array.kept
+array.kept:
+  %array.place = getelementptr ptr, ptr %objects, i64 %owned
+  store ptr %array.object, ptr %array.place
+  %array.contents = getelementptr i8, ptr %array.object, i64 16
+  %array.slot = getelementptr ptr, ptr %slots, i64 %owned
+  store ptr %array.contents, ptr %array.slot
+  %o.next = add i64 %o, 1
+  br label %array
+
+scalar:
+  %s = phi i64 [0, %array], [%s.next, %scalar.body]
+  %scalars.done = icmp eq i64 %s, %scalars.count
+  br i1 %scalars.done, label %run, label %scalar.body
+scalar.body:
+  %scalar.bytes = mul i64 %s, 16
+  %scalar.memory = getelementptr i8, ptr %scalars, i64 %scalar.bytes
+  %scalar.number = add i64 %objects.count, %s
+  %scalar.slot = getelementptr ptr, ptr %slots, i64 %scalar.number
+  store ptr %scalar.memory, ptr %scalar.slot
+  %s.next = add i64 %s, 1
+  br label %scalar
+
+run:
+  %about.slot = getelementptr ptr, ptr %slots, i64 %slots.used
+  store ptr %about, ptr %about.slot
+  %status = call i32 @tracejit_invoke(ptr %entry, ptr %slots)
+  %ran = icmp eq i32 %status, 0
+  br i1 %ran, label %step, label %stopped
+stopped:
+  ; Python's own error is passed on; Numba's is found again, and raised, by whoever goes the long way.
+  %has.error = icmp slt i32 %status, 0
+  call void @release(ptr %objects, i64 %objects.count)
+  br i1 %has.error, label %null, label %missed
+
+step:
+  %r = phi i64 [0, %run], [%r.next, %pushed]
+  %top = phi i64 [0, %run], [%top.next, %pushed]
+  %steps.done = icmp eq i64 %r, %steps.count
+  br i1 %steps.done, label %finish, label %step.body
+step.body:
+  %r.words = mul i64 %r, RESULT_WORDS
+  %step.record = getelementptr i64, ptr %steps, i64 %r.words
+  %kind = load i64, ptr %step.record
+  %step.a.place = getelementptr i64, ptr %step.record, i64 1
+  %step.a = load i64, ptr %step.a.place
+  switch i64 %kind, label %pack [i64 0, label %push.array  i64 1, label %push.scalar]
+push.array:
+  %pushed.number = add i64 %inputs.count, %step.a
+  %pushed.place = getelementptr ptr, ptr %objects, i64 %pushed.number
+  %pushed.array = load ptr, ptr %pushed.place
+  call void @Py_IncRef(ptr %pushed.array)
+  br label %push
+push.scalar:
+  %result.bytes = mul i64 %step.a, 16
+  %result.memory = getelementptr i8, ptr %scalars, i64 %result.bytes
+  %result.dtype.place = getelementptr i64, ptr %step.record, i64 2
+  %result.dtype = load ptr, ptr %result.dtype.place
+  %pushed.scalar = call ptr %new.scalar(ptr %result.memory, ptr %result.dtype, ptr null)
+  br label %push
+pack:
+  %first = sub i64 %top, %step.a
+  %tuple = call ptr @PyTuple_New(i64 %step.a)
+  %no.tuple = icmp eq ptr %tuple, null
+  br i1 %no.tuple, label %unfinished, label %item
+item:
+  %t = phi i64 [0, %pack], [%t.next, %item.body]
+  %items.done = icmp eq i64 %t, %step.a
+  br i1 %items.done, label %push, label %item.body
+item.body:
+  %item.number = add i64 %first, %t
+  %item.place = getelementptr ptr, ptr %stack, i64 %item.number
+  %item.object = load ptr, ptr %item.place
+  %set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %t, ptr %item.object)
+  %t.next = add i64 %t, 1
+  br label %item
+push:
+  %new = phi ptr [%pushed.array, %push.array], [%pushed.scalar, %push.scalar], [%tuple, %item]
+  %base = phi i64 [%top, %push.array], [%top, %push.scalar], [%first, %item]
+  %no.result = icmp eq ptr %new, null
+  br i1 %no.result, label %unfinished, label %pushed
+pushed:
+  %new.place = getelementptr ptr, ptr %stack, i64 %base
+  store ptr %new, ptr %new.place
+  %top.next = add i64 %base, 1
+  %r.next = add i64 %r, 1
+  br label %step
+
+finish:
+  call void @release(ptr %objects, i64 %objects.count)
+  %result = load ptr, ptr %stack
+  ret ptr %result
+unfinished:
+  call void @release(ptr %stack, i64 %top)
+  br label %release.all
+release.all:
+  call void @release(ptr %objects, i64 %objects.count)
+  br label %null
+failed:
+  call void @release(ptr %objects, i64 %owned)
+  br label %null
+null:
+  ret ptr null
+missed:
+  call void @Py_IncRef(ptr %miss)
+  ret ptr %miss
+}
+"""
+
+_CONSTANTS = {
+    "CHECK_WORDS": CHECK_WORDS,
+    "INPUT_WORDS": INPUT_WORDS,
+    "ARRAY_WORDS": ARRAY_WORDS,
+    "RESULT_WORDS": RESULT_WORDS,
+    "BYTES_HEADER": bytes.__basicsize__ - 1,
+}
+
+TEXT = functools.reduce(lambda text, item: text.replace(item[0], str(item[1])), _CONSTANTS.items(), _TEXT)
