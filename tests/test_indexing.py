@@ -8,9 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tape_tools import Handle, SizeHandle, integers, run, same_as_numpy, trace
 
+import tracejit as tj
 from tracejit.errors import BroadcastError, IndexingError, IntegerStoreError
 from tracejit.frontend.indexing import add_at, index, update
 from tracejit.ir.tape import Tape
+from tracejit.pipeline import trace_tape
 
 EXTENTS = st.sampled_from([0, 1, 2, 3, 5, 9, 12])
 SHAPES = st.lists(EXTENTS, max_size=3).map(tuple)
@@ -167,6 +169,20 @@ def _set(key: Any, value: Any) -> Any:
 
 def ops_of(tape: Tape) -> set[str]:
     return {eqn.op.name for eqn in tape.eqns}
+
+
+def test_one_entry_at_a_computed_place_is_one_look_up() -> None:
+    """Neither the row that it stands in is read, nor put back."""
+
+    def moves(x: Any, j: Any) -> Any:
+        x[1, j] = x[0, ..., j] * x[j, -1]
+        np.add.at(x, (2, j), 1.0)
+        return x
+
+    tape = trace_tape(moves, (np.ones((3, 5)), np.int64(2)), {})
+    assert all(v.shape in ((), tape.inputs[0].shape) for e in tape.eqns for v in e.results), tape
+    expected, got = (np.arange(15.0).reshape(3, 5) for _ in range(2))
+    np.testing.assert_array_equal(tj.jit(moves)(got, np.int64(2)), moves(expected, 2))
 
 
 @pytest.mark.parametrize("traced", [False, True])

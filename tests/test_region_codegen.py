@@ -180,6 +180,55 @@ def test_the_text_does_not_depend_on_trip_counts() -> None:
     assert source(tape_of(build, (N,))).count("sin(") == 1
 
 
+def test_a_buffer_changes_places_after_it_was_filled() -> None:
+    def build(u: Atom, new: Atom) -> Any:
+        def step(_: Dim, u: Atom, new: Atom) -> Any:
+            def point(i: Dim, new: Atom) -> Any:
+                return [put(new, add(get(u, i), get(u, i + 2)), i + 1)]
+
+            (new,) = for_(N - 2, [new], point)
+            return [new, u]
+
+        return for_(5, [u, new], step)
+
+    tape = tape_of(build, (N,), (N,))
+    inside = source(tape).split("for it in range(5):")[1].split("    for i in range(n):")[0]
+    assert inside.count("for ") == 1, inside
+    args = [np.arange(12.0), np.arange(12.0) ** 2]
+    program = lower(tape, ("C", "C"))
+    assert_same(run_compiled(program, tape, args)[0], interpret(tape, args)[0])
+
+
+def test_a_filled_buffer_that_cannot_be_filled_in_place_is_still_right() -> None:
+    def build(u: Atom, new: Atom) -> Any:
+        def step(_: Dim, u: Atom, new: Atom) -> Any:
+            inner = (1, N - 2)
+            shifted = put(new, add(get(new, (0, N - 2)), get(u, inner)), inner)
+            return [shifted, mul(add(u, new), 0.5)]
+
+        return for_(5, [u, new], step)
+
+    tape = tape_of(build, (N,), (N,))
+    args = [np.arange(12.0), np.arange(12.0) ** 2]
+    program = lower(tape, ("C", "C"))
+    assert_same(run_compiled(program, tape, args)[0], interpret(tape, args)[0])
+
+
+def test_what_is_kept_of_an_array_is_not_put_aside_first() -> None:
+    def build(u: Atom) -> Any:
+        def step(_: Dim, u: Atom) -> Any:
+            old = get(u, (2, N - 2))
+            return [put(u, mul(old, 0.5), (2, N - 2))], [old]
+
+        (u,), (rows,) = for_(N, [u], step, stacked=True)
+        return u, rows
+
+    tape = tape_of(build, (N,))
+    assert arrays(tape) == 0
+    args = [np.arange(12.0)]
+    assert_same(run_compiled(lower(tape, ("C",)), tape, args)[0], interpret(tape, args)[0])
+
+
 def test_time_levels_change_places_instead_of_being_copied() -> None:
     def build(before: Atom, now: Atom) -> Any:
         def step(_: Dim, before: Atom, now: Atom) -> Any:

@@ -88,6 +88,23 @@ def test_one_place_is_touched(function: Callable[..., Any]) -> None:
         assert all(isinstance(d, int) for d in touched.shape), smaller
 
 
+def test_what_is_overwritten_before_it_is_read_is_not_written() -> None:
+    def twice(a: Any, v: Any) -> Any:
+        a = put(a, get(v, (0, 2)), K, (1, 2))
+        return put(a, mul(get(a, K, (1, 2)), 3.0), K, (1, 2))
+
+    def read_between(a: Any, v: Any) -> Any:
+        a = put(a, get(v, (0, 2)), K, (1, 2))
+        return put(a, get(a, 1, (0, 2)), K, (1, 2))
+
+    args = [np.arange(36.0).reshape(6, 6), np.arange(6.0) + 0.5, np.zeros(1)]
+    for function, updates in ((twice, 1), (read_between, 2)):
+        tape = tape_of(lambda a, v, k, f=function: f(a, v), (N, N), (N,), (K,))
+        smaller = check(simplify(tape))
+        assert [e.op.name for e in equations(smaller)].count("slice_update") == updates, smaller
+        np.testing.assert_array_equal(run(smaller, args)[0], run(tape, args)[0])
+
+
 def test_overlap_is_not_read_past() -> None:
     """A read that an update may have changed stays behind it."""
 

@@ -35,8 +35,9 @@ from tracejit.ops.broadcasting import (
     squeeze,
 )
 from tracejit.ops.elementwise import add, select
-from tracejit.ops.indexing import gather, scatter_add, scatter_set
+from tracejit.ops.indexing import INDEX, gather, scatter_add, scatter_set
 from tracejit.ops.linear import slice_, transpose
+from tracejit.ops.reduction import size_of
 
 __all__ = ["add_at", "fit", "index", "update"]
 
@@ -128,6 +129,7 @@ class _Plan:
     """How a key reads and writes: slices and integers, then arrays, then new axes, then the order of axes."""
 
     def __init__(self, atom: Atom, items: Sequence[Item]) -> None:
+        items = _one_entry(items)
         self.atom = atom
         self.advanced = [i for i in items if isinstance(i, Array | Flag)]
         self.path = _slicing(atom.shape, items)
@@ -171,6 +173,20 @@ class _Plan:
         value = fit(value, tuple(full[p] for p in self.perm))
         inverse = tuple(sorted(range(total), key=self.perm.__getitem__))
         return squeeze(transpose(value, perm=inverse), axes=self.new_axes)
+
+
+def _one_entry(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the items with known integers as computed ones, where together they name one entry.
+
+    ``x[i, j]`` with a computed ``j`` then is one look-up, and not one in a row that is taken out before; an update
+    would put the whole row back.
+    """
+    arrays = [i for i in items if isinstance(i, Array)]
+    if not arrays or any(a.atom.shape for a in arrays):
+        return items
+    if any(i is None or isinstance(i, Span | Flag) for i in items):
+        return items
+    return [i if isinstance(i, Array) or i is Ellipsis else Array(size_of(i, INDEX)) for i in items]
 
 
 def _slicing(shape: Shape, items: Sequence[Item]) -> Path:

@@ -7,6 +7,7 @@ counter, stacked results become writes at it, so that nothing but states and con
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tracejit.errors import InternalError
@@ -83,16 +84,36 @@ def _loop(eqn: Eqn) -> Lowered:
     eqns: list[Eqn] = []
     for x, row in zip(whole, body.inputs[end:], strict=True):
         eqns += _row(x, row, index, eqn.source)
-    eqns += body.eqns
-    written = []
-    for stack, y in zip(stacks, body.outputs[carries:], strict=True):
-        eqns += _put(stack, y, index, eqn.source)
-        written.append(eqns[-1].results[0])
+    puts = [
+        _put(stack, y, index, eqn.source) for stack, y in zip(stacks, body.outputs[carries:], strict=True)
+    ]
+    eqns += _as_early_as_possible(body.eqns, body.outputs[carries:], puts)
+    written = [put[-1].results[0] for put in puts]
     inputs = (*body.inputs[:carries], *stacks, *body.inputs[carries:end], *whole)
     tape = Tape(inputs, (), tuple(eqns), (*body.outputs[:carries], *written))
     first = [*eqn.operands[:carries], *(None for _ in stacks)]
     states = tuple(State(a, v) for a, v in zip(first, eqn.results, strict=True))
     return Lowered(states, eqn.operands[carries:], (tape,))
+
+
+def _as_early_as_possible(
+    eqns: Sequence[Eqn], ys: Sequence[Atom], puts: Sequence[list[Eqn]]
+) -> Iterator[Eqn]:
+    """Yield ``eqns`` with each of ``puts`` behind the equation that makes its entry of ``ys``.
+
+    What is kept of an array before it is overwritten then goes to the stack directly, and not aside and from there.
+    """
+    after: dict[Atom, list[Eqn]] = {}
+    for y, put in zip(ys, puts, strict=True):
+        after.setdefault(y, []).extend(put)
+    made = {v for e in eqns for v in e.results}
+    for y, put in after.items():
+        if y not in made:
+            yield from put
+    for eqn in eqns:
+        yield eqn
+        for var in eqn.results:
+            yield from after.get(var, ())
 
 
 def _row(x: Var, row: Var, index: Dim, source: Source | None) -> list[Eqn]:

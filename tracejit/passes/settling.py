@@ -65,6 +65,14 @@ def _var(atom: Atom) -> Var:
     return atom
 
 
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A new value of a state, and the state whose memory it is in, changed or not; None for memory of its own."""
+
+    value: Var
+    source: Var | None
+
+
 class _Settling:
     def __init__(self, tape: Tape, states: Mapping[int, Var]) -> None:
         self.tape, self.states = tape, states
@@ -85,46 +93,57 @@ class _Settling:
             self.assigned |= apart
 
     def moved(self, aside: set[int]) -> Settled | None:
-        """Return the body in which memory moves instead of what is computed aside; None if it cannot."""
-        moves = self._moves(aside)
-        if not moves:
-            return None
+        """Return the body in which memory moves instead of what is computed aside; None if it cannot.
+
+        A state may become another one whose entries the body has changed (the buffer that was filled); where
+        that one can't be changed in place, the new value has memory of its own.
+        """
+        for changed in (True, False):
+            moves = self._moves(aside, changed)
+            found = self._moved(moves) if moves else None
+            if found is not None:
+                return found
+        return None
+
+    def _moved(self, moves: Mapping[int, _Move]) -> Settled | None:
         found, _ = self._attempt(moves)
         root = found.aliasing.root
         for number, state in self.states.items():
             after = root.get(_var(found.tape.outputs[number]))
-            source = self._source(moves[number]) if number in moves else state
+            source = moves[number].source if number in moves else state
             if after is not source and not (source is None and after not in self.numbers):
                 return None
         return found
 
-    def _moves(self, aside: set[int]) -> dict[int, Var]:
+    def _moves(self, aside: set[int], changed: bool) -> dict[int, _Move]:
         """Return the states that move, with what they become: each memory is one state's afterwards."""
-        moves = {n: _var(self.tape.outputs[n]) for n in sorted(aside)}
+        moves = {n: self._move(n, changed) for n in sorted(aside)}
         while True:
-            wanted = {n: self._source(v) for n, v in moves.items()}
-            sources = [self.numbers[s] for s in wanted.values() if s is not None]
+            sources = [self.numbers[m.source] for m in moves.values() if m.source is not None]
             left = [n for n in sources if n not in moves]
             if not left:
                 break
             if any(n not in self.assigned for n in left):
                 return {}
-            moves.update((n, _var(self.tape.outputs[n])) for n in left)
-        memories = [self._source(v) or v for v in moves.values()]
+            moves.update((n, self._move(n, changed)) for n in left)
+        memories = [m.source or m.value for m in moves.values()]
         inside = {v for e in self.tape.eqns for v in e.results} | set(self.numbers)
-        return moves if len(set(memories)) == len(memories) and inside.issuperset(moves.values()) else {}
+        made = inside.issuperset(m.value for m in moves.values())
+        return moves if made and len(set(memories)) == len(memories) else {}
 
-    def _source(self, value: Var) -> Var | None:
-        """Return the state that ``value`` is a version of, if it is one."""
+    def _move(self, number: int, changed: bool) -> _Move:
+        """Return what the state ``number`` becomes, and whose memory that is."""
+        value = _var(self.tape.outputs[number])
         source = self.known.get(value)
-        return source if source in self.numbers and value is source else None
+        known = source in self.numbers and (value is source or (changed and self.numbers[source] != number))
+        return _Move(value, source if known else None)
 
-    def _attempt(self, moves: Mapping[int, Var]) -> tuple[Settled, dict[Eqn, Var]]:
+    def _attempt(self, moves: Mapping[int, _Move]) -> tuple[Settled, dict[Eqn, Var]]:
         rest = sorted(self.assigned - moves.keys())
         tape, writes = _with_writes(self.tape, self.states, rest, self.known)
-        kept = {v for v in moves.values() if v not in self.numbers}
+        kept = {m.value for m in moves.values() if m.source is None}
         aliasing = alias(tape, self.regions, self.numbers.keys(), writes, kept)
-        return Settled(tape, self.regions, aliasing, moves), writes
+        return Settled(tape, self.regions, aliasing, {n: m.value for n, m in moves.items()}), writes
 
 
 def _with_writes(

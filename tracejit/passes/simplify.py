@@ -8,7 +8,8 @@ the table.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,10 @@ from tracejit.ops.linear import slice_, transpose
 from tracejit.ops.reduction import size_of
 from tracejit.ops.region import Region
 from tracejit.passes.chains import UPDATES
+from tracejit.passes.common import merge_common
 from tracejit.passes.dead_code import remove_dead
 from tracejit.passes.ordering import reads_first
-from tracejit.passes.slices import merged_slice, merged_update, moved_update
+from tracejit.passes.slices import last_update, merged_slice, merged_update, moved_update
 from tracejit.passes.tidy import tidy
 
 __all__ = ["simplify"]
@@ -40,7 +42,7 @@ _DONE: weakref.WeakSet[Tape] = weakref.WeakSet()
 def simplify(tape: Tape) -> Tape:
     """Return an equal tape with as little work as the table finds; the bodies of loops and branches too."""
     for _ in range(_ROUNDS):
-        smaller = remove_dead(_merge_common(_rewrite(tape)))
+        smaller = remove_dead(merge_common(_rewrite(tape)))
         done = len(smaller.eqns) == len(tape.eqns) and _same_ops(smaller, tape)
         tape = smaller
         if done:
@@ -80,6 +82,13 @@ class Rewriter:
         for var, array in tape.consts:
             self.atoms[var] = builder.const(array)
         builder.sizes.update({(g.relation, g.size): g for g in tape.sizes})
+        self._uses_before = Counter(a for e in tape.eqns for a in e.operands)
+        self._uses_before.update((*tape.outputs, *(g.var for g in tape.guards)))
+        self._uses: Counter[Atom] = Counter()
+
+    def used_once(self, atom: Atom) -> bool:
+        """Return whether the equation at hand is all that asks for ``atom``."""
+        return self._uses[atom] == 1
 
     def read(self, atom: Atom) -> Atom:
         return atom if isinstance(atom, Lit) else self.atoms[atom]
@@ -104,6 +113,8 @@ class Rewriter:
             else:
                 results = [better]
         self.atoms.update(zip(eqn.results, results, strict=True))
+        for old, new in zip(eqn.results, results, strict=True):
+            self._uses[new] += self._uses_before[old]
 
     def _improve(self, eqn: Eqn, operands: list[Atom]) -> Atom | None:
         if len(eqn.results) != 1:
@@ -318,6 +329,12 @@ def _update_part(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
     return merged_update(rewriter.made_by, x[0], x[1], **params)
 
 
+@rule(slice_update)
+def _update_again(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
+    """update(update(x, v), w) -> update(x, w), where both write the same entries and nobody reads them between"""
+    return last_update(rewriter.made_by, x[0], x[1], **params) if rewriter.used_once(x[0]) else None
+
+
 @rule(squeeze)
 def _squeeze_expanded(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
     """squeeze(expand_dims(x)) -> x"""
@@ -354,35 +371,3 @@ def _sum_of_copies(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | Non
     else:
         total = mul(inner, count)
     return broadcast(total, shape=tuple(shape[a] for a in kept), axes=tuple(kept.index(a) for a in axes))
-
-
-# --- common subexpressions --------------------------------------------------------------------------------------------
-
-
-def _merge_common(tape: Tape) -> Tape:
-    """Compute each expression once."""
-    names: dict[Atom, Atom] = {}
-    first: dict[Hashable, Eqn] = {}
-    kept: list[Eqn] = []
-
-    def rename(atom: Atom) -> Atom:
-        return names.get(atom, atom)
-
-    for eqn in tape.eqns:
-        operands = tuple(map(rename, eqn.operands))
-        key = (
-            eqn.op,
-            tuple(map(_key, operands)),
-            tuple(sorted(eqn.params.items(), key=lambda item: item[0])),
-        )
-        same = first.setdefault(key, eqn)
-        if same is not eqn:
-            names.update(zip(eqn.results, same.results, strict=True))
-        else:
-            kept.append(Eqn(eqn.op, operands, eqn.params, eqn.results, eqn.source))
-    guards = tuple(ValueGuard(rename(g.var), g.expected, g.source) for g in tape.guards)
-    return Tape(tape.inputs, tape.consts, tuple(kept), tuple(map(rename, tape.outputs)), tape.sizes, guards)
-
-
-def _key(atom: Atom) -> Hashable:
-    return (atom.dtype.char, atom.value.tobytes()) if isinstance(atom, Lit) else atom

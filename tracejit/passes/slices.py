@@ -17,7 +17,7 @@ from tracejit.ops.broadcasting import broadcast, expand_dims, squeeze
 from tracejit.ops.joining import slice_update
 from tracejit.ops.linear import slice_, transpose
 
-__all__ = ["merged_slice", "merged_update", "moved_update"]
+__all__ = ["last_update", "merged_slice", "merged_update", "moved_update"]
 
 MadeBy = Callable[[Atom, Op], Eqn | None]
 Params = Mapping[str, Any]
@@ -126,6 +126,16 @@ def merged_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) 
     first = tuple(s + w * d for s, w, d in zip(start, within, step, strict=True))
     apart = tuple(a * b for a, b in zip(step, steps, strict=True))
     return slice_update(x, expand_dims(new, axes=axes), start=first, step=apart)
+
+
+def last_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) -> Atom | None:
+    """update(update(x, v), w) -> update(x, w), where both write the same entries."""
+    before = made_by(x, slice_update)
+    if before is None or before.operands[1].shape != v.shape:
+        return None
+    if (before.params["start"], before.params["step"]) != (start, step):
+        return None
+    return slice_update(before.operands[0], v, start=start, step=step)
 
 
 def moved_update(made_by: MadeBy, x: Atom, perm: Steps) -> Atom | None:
