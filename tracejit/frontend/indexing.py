@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -184,9 +185,12 @@ def _one_entry(items: Sequence[Item]) -> Sequence[Item]:
     arrays = [i for i in items if isinstance(i, Array)]
     if not arrays or any(a.atom.shape for a in arrays):
         return items
-    if any(i is None or isinstance(i, Span | Flag) for i in items):
-        return items
-    return [i if isinstance(i, Array) or i is Ellipsis else Array(size_of(i, INDEX)) for i in items]
+    found: list[Item] = []
+    for item in items:
+        if item is None or isinstance(item, Span | Flag):
+            return items
+        found.append(item if isinstance(item, Array | EllipsisType) else Array(size_of(item, INDEX)))
+    return found
 
 
 def _slicing(shape: Shape, items: Sequence[Item]) -> Path:
