@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -38,11 +37,13 @@ from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.simplify import simplify
 from tracejit.runtime.compile import ArgSpec, compile_function
-from tracejit.runtime.dispatch import MISS, Plan, make_plan, signature
+from tracejit.runtime.dispatch import MISS, Plans, make_plan, signature
+from tracejit.runtime.entries import Shelf, shelf_of
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
 from tracejit.runtime.kernel import Kernel, compile_kernel, compiled_kernels
-from tracejit.runtime.keys import owner_of, signature_of
+from tracejit.runtime.keys import signature_of
 from tracejit.runtime.limits import MAX_PATHS, runs_long, warn_retraces
+from tracejit.tracebacks import warnings_issued
 
 __all__ = [
     "Stats",
@@ -57,10 +58,6 @@ __all__ = [
 ]
 
 Derive = Callable[[Traced, Call, Sequence[Atom]], Built]
-
-
-MAX_PLANS = 256
-"""Exact signatures that one transformed function remembers."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,6 @@ class _Local(threading.local):
 
 _local = _Local()
 _lock = threading.RLock()
-_entries: weakref.WeakKeyDictionary[Any, dict[Any, list[Entry]]] = weakref.WeakKeyDictionary()
 
 
 @contextmanager
@@ -130,42 +126,6 @@ def interpret() -> Iterator[None]:
 
 def _interpreting() -> bool:
     return _local.interpret
-
-
-class Plans:
-    """The plans of one transformed function.
-
-    Attributes
-    ----------
-    latest : callable
-        The plan that held last: tried first, without looking at the arguments.
-    """
-
-    __slots__ = ("_known", "latest")
-
-    def __init__(self) -> None:
-        self.latest: Plan = _miss
-        self._known: dict[Hashable, Plan] = {}
-
-    def find(self, key: Hashable, args: tuple[Any, ...]) -> Any:
-        """Return the result of the plan for a signature; `MISS` if there is none, or it does not hold any more."""
-        plan = self._known.get(key)
-        if plan is None:
-            return MISS
-        result = plan(*args)
-        if result is not MISS:
-            self.latest = plan
-        return result
-
-    def add(self, key: Hashable, plan: Plan) -> None:
-        """Remember a plan."""
-        if len(self._known) >= MAX_PLANS:
-            self._known.clear()
-        self._known[key] = self.latest = plan
-
-
-def _miss(*args: Any) -> Any:
-    return MISS
 
 
 def call_planned(
@@ -187,8 +147,8 @@ def call_planned(
         if result is not MISS:
             return result
     result, entry = _call(function, transform, args, kwargs)
-    if key is not None and entry is not None:
-        plan = make_plan(entry, args)
+    if key is not None and entry is not None and plans.asks(key):
+        plan = make_plan(entry, args, function)
         if plan is not None:
             plans.add(key, plan)
     return result
@@ -210,27 +170,30 @@ def _call(
     if is_tracing():
         return _call_nested(function, transform, specification, leaves), None
     dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
-    found = _entries_of(function, transform, specification, leaves)
+    shelf = _shelf(function, transform, specification, leaves)
     known: tuple[Any, ...] = ()
-    for entry in list(found):
+    for entry in shelf.candidates():
         if entry.agrees(known):
             try:
-                return _run(entry, dynamic), entry
+                result = _run(entry, dynamic, function)
             except GuardMismatch as mismatch:
                 known = mismatch.values
             except _DoesNotFit:
                 continue
+            else:
+                if entry not in shelf.own:
+                    shelf.add(entry)
+                return result, entry
     entry = _new_entry(function, transform, specification, leaves)
     try:
-        result = _run(entry, dynamic)
+        result = _run(entry, dynamic, function)
     except GuardMismatch:
         # A value on the border of a decision, which rounding in compiled code moves to its other side.
         with interpret():
-            return _run(entry, dynamic), None
-    with _lock:
-        found.insert(0, entry)
-        if len(found) == MAX_PATHS:
-            warn_retraces(function, entry)
+            return _run(entry, dynamic, function), None
+    shelf.add(entry)
+    if len(shelf.own) == MAX_PATHS:
+        warn_retraces(function, entry)
     return result, entry
 
 
@@ -238,8 +201,8 @@ class _DoesNotFit(Exception):
     """The entry was made for other sizes or captured values."""
 
 
-def _run(entry: Entry, leaves: Sequence[Any]) -> Any:
-    gathered = entry.gather(leaves)
+def _run(entry: Entry, leaves: Sequence[Any], function: Callable[..., Any]) -> Any:
+    gathered = entry.gather(leaves, function)
     if gathered is None:
         raise _DoesNotFit
     given, values, sizes = gathered
@@ -278,28 +241,20 @@ def entry_for(
         function, transform.argnums, args, kwargs, transform.extra, transform.split
     )
     dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
-    found = _entries_of(function, transform, specification, leaves)
-    for entry in found:
-        if not entry.tape.guards and entry.gather(dynamic) is not None:
+    shelf = _shelf(function, transform, specification, leaves)
+    for entry in shelf.candidates():
+        if not entry.tape.guards and entry.gather(dynamic, function) is not None:
             return entry
     entry = _new_entry(function, transform, specification, leaves)
-    with _lock:
-        found.insert(0, entry)
+    shelf.add(entry)
     return entry
 
 
-def _entries_of(
+def _shelf(
     function: Callable[..., Any], transform: Transform, specification: Call, leaves: Sequence[Any]
-) -> list[Entry]:
+) -> Shelf:
     wrt = (specification.groups, specification.single)
-    key = (transform.key, specification.tree, wrt, signature_of(leaves))
-    owner, part = owner_of(function)
-    with _lock:
-        try:
-            table = _entries.setdefault(owner, {})
-        except TypeError:  # a callable that cannot be a key: its entries live as long as this call
-            return []
-        return table.setdefault((part, key), [])
+    return shelf_of(function, (transform.key, specification.tree, wrt, signature_of(leaves)))
 
 
 def _new_entry(
@@ -312,6 +267,7 @@ def _build(
     function: Callable[..., Any], transform: Transform, call: Call, leaves: Sequence[Any], table: SymbolTable
 ) -> Entry:
     stats.traces += 1
+    warned = warnings_issued()
     traced = trace_root(function, call.tree, leaves, call.names, table, call.extra, call.axes)
     verify(traced.tape, "trace")
     dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
@@ -322,7 +278,8 @@ def _build(
         atoms, outputs, arrays = _number(leaves_out)
     joint = verify(builder.finish(atoms), "derive")
     tape = verify(simplify(joint), "simplify")
-    values = [*dynamic, *(read.get() for read in traced.reads.numeric)]
+    with traced.reads.of(function):
+        values = [*dynamic, *(read.get() for read in traced.reads.numeric)]
     written = [n for n in outputs[out_tree.size :] if isinstance(n, int)]
     return Entry(
         tape=tape,
@@ -335,6 +292,7 @@ def _build(
         lower=_lower,
         compile=_compile,
         forward=traced.tape,
+        warned=warnings_issued() > warned,
     )
 
 

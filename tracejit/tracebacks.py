@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from types import FrameType, TracebackType
@@ -88,6 +89,18 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
     return guarded
 
 
+class _Issued(threading.local):
+    count = 0
+
+
+_issued = _Issued()
+
+
+def warnings_issued() -> int:
+    """Return how many times `warn_user` was called in this thread."""
+    return _issued.count
+
+
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the innermost line of the user's code."""
     frame: FrameType | None = sys._getframe(1)
@@ -95,4 +108,5 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     while frame is not None and (_is_own(frame) or frame.f_code.co_filename.startswith(_NUMPY)):
         frame = frame.f_back
         level += 1
+    _issued.count += 1
     warnings.warn(message, category, stacklevel=level if frame is not None else 2)

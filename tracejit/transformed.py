@@ -12,7 +12,8 @@ import numpy as np
 from tracejit.errors import ArgnumsError
 from tracejit.ir.source import here
 from tracejit.lowered import Lowered
-from tracejit.pipeline import Plans, Transform, call_planned, entry_for
+from tracejit.pipeline import Transform, call_planned, entry_for
+from tracejit.runtime.dispatch import Plans
 from tracejit.tracebacks import boundary, hide_own_frames
 
 __all__ = ["Argnums", "Function", "Transformed", "decorator", "number", "numbers"]

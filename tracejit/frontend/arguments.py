@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -188,19 +188,25 @@ def _position(function: Callable[..., Any], number: int, count: int) -> int:
     return number % count
 
 
-@functools.lru_cache(maxsize=4096)
-def _cached_signature(function: Callable[..., Any]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
+# Weakly: a function that a fit makes anew in each iteration does not stay with its data.
+_signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = weakref.WeakKeyDictionary()
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        return _cached_signature(function)
-    except TypeError:  # an unhashable callable
+        if function in _signatures:
+            return _signatures[function]
+        found = _signatures[function] = _inspected(function)
+    except TypeError:  # a callable that cannot be a key
+        return _inspected(function)
+    return found
+
+
+def _inspected(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
         return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
 
 
 def _positional(

@@ -123,13 +123,15 @@ class Environment:
         name = (
             "self" if can_shadow(type(function)) else getattr(function, "__name__", type(function).__name__)
         )
-        origin = Origin.constant(name, function)
+        is_root = function is self.reads.root.value
+        origin = Origin.traced(name, self.reads.root) if is_root else Origin.constant(name, function)
         if isinstance(function, FunctionType) and not is_dispatcher(function):
             self.reads.function(origin, function)
             known = self._shadows.get(id(function))
             return known[1] if known else shadow_function(self, function, top=True)
         if isinstance(function, MethodType):
-            owner = self.present(function.__self__, Origin.constant("self", function.__self__))
+            whose = origin.attribute("__self__") if is_root else Origin.constant("self", function.__self__)
+            owner = self.present(function.__self__, whose.named("self"))
             return MethodType(self.shadow(function.__func__), owner)
         if type(function) is functools.partial:
             return self._partial(function, origin, self.shadow(function.func), top=True)
@@ -163,6 +165,7 @@ class Environment:
             self.reads.alias(origin, value, self._found_at[id(value)])
             return self._shadows[id(value)][1]
         if isinstance(value, _CODE):
+            self.reads.entangled |= value is self.reads.root.value
             return self._code(value, origin)
         return shadow_container(self, value, origin) if is_copied(value) else self._instance(value, origin)
 
@@ -296,6 +299,12 @@ class Environment:
     def cell(self, cell: CellType) -> CellType:
         """Return the cell that stands for ``cell`` in all shadows; it is empty until `fill` or `keep`."""
         return self._cells.setdefault(id(cell), (cell, CellType()))[1]
+
+    def cells_of(self, function: FunctionType) -> list[CellType]:
+        """Return the cells of the shadow of a function."""
+        closure = function.__closure__ or ()
+        self.reads.entangled |= any(id(cell) in self._cells for cell in closure)
+        return [self.cell(cell) for cell in closure]
 
     def keep(self, cell: CellType) -> None:
         """Let a library's function see what it closes over."""

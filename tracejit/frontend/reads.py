@@ -9,15 +9,18 @@ another object by now, if that is of the same class.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import CellType, FunctionType
 from typing import Any, Literal
 
-from tracejit.frontend.values import MISSING, is_numeric, same
+from tracejit.frontend.values import MISSING, is_constant, is_numeric, same
 
-__all__ = ["Origin", "Read", "Reads"]
+__all__ = ["Origin", "Place", "Read", "Reads", "Root"]
 
 Getter = Callable[[], Any]
 Test = Callable[[Any], bool]
@@ -33,13 +36,20 @@ class Place:
     Parameters
     ----------
     kind
-        "object": ``of`` itself; "entry": ``of[name]`` of a dict; "cell": the contents of a cell.
+        "root": the traced function; "closure": cell number ``of`` of that; "entry": ``of[name]`` of a dict; "cell": the
+        contents of a cell.
     of, name
     """
 
-    kind: Literal["object", "entry", "cell"]
-    of: Any
+    kind: Literal["root", "closure", "entry", "cell"]
+    of: Any = None
     name: str = ""
+
+
+class Root(threading.local):
+    """The function that reads are made for, while they are made: one trace may serve many with the same code."""
+
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,8 @@ class Origin:
         The object itself, where no path leads to another one; its parts are then read without detour.
     place
         Where machine code finds it without calling ``get``, if that is possible.
+    rooted
+        Whether the path begins at the traced function itself, and not at something that all of its code share.
     """
 
     path: str
@@ -65,11 +77,24 @@ class Origin:
     get: Getter
     fixed: Any = MISSING
     place: Place | None = None
+    rooted: bool = False
 
     @classmethod
     def constant(cls, path: str, value: Any) -> Origin:
-        """The origin of an object that is known otherwise, such as the traced function itself."""
-        return cls(path, path, lambda: value, value, Place("object", value))
+        """The origin of an object that is known otherwise, such as a default of a function."""
+        return cls(path, path, lambda: value, value)
+
+    @classmethod
+    def traced(cls, path: str, root: Root) -> Origin:
+        """The origin of the traced function itself."""
+        return cls(path, path, lambda: root.value, place=Place("root"), rooted=True)
+
+    @classmethod
+    def closure(cls, root: Root, number: int, name: str, function: str) -> Origin:
+        """The origin of a variable that the traced function closes over."""
+        path = f"closure {name} of {function}"
+        place = Place("closure", number)
+        return cls(path, name, lambda: root.value.__closure__[number].cell_contents, place=place, rooted=True)
 
     @classmethod
     def variable(cls, namespace: dict[str, Any], name: str) -> Origin:
@@ -87,7 +112,11 @@ class Origin:
         get, owner = self.get, self.fixed
         if owner is not MISSING:
             return Origin(text, text, lambda: read(owner))
-        return Origin(text, text, lambda: read(get()))
+        return Origin(text, text, lambda: read(get()), rooted=self.rooted)
+
+    def named(self, text: str) -> Origin:
+        """The same origin under another name."""
+        return replace(self, path=text, text=text)
 
     def attribute(self, name: str) -> Origin:
         """The origin of an attribute, as ``getattr`` finds it."""
@@ -115,7 +144,7 @@ class Read:
     kind
         ``"numeric"``: the value is an input of the tape.  ``"static"``: the tape holds for such a value only.
     value
-        What was read while tracing; `MISSING` for numbers, whose arrays are not to be kept alive.
+        What was read while tracing; `MISSING` for what is not to be kept alive.
     holds
         Whether the tape holds for a value read anew.
     place
@@ -123,6 +152,8 @@ class Read:
     test
         "same": ``holds`` is true of whatever is the same object as one that it was true of; "function": as long as
         that function's code and defaults are the same objects too; "other": it has to be asked each time.
+    rooted
+        Whether it is found by way of the traced function.
     """
 
     path: str
@@ -132,6 +163,7 @@ class Read:
     holds: Test
     place: Place | None = None
     test: Literal["same", "function", "other"] = "other"
+    rooted: bool = False
 
     def still_valid(self) -> bool:
         """Return whether the tape holds for what the path leads to now (for a number: any number)."""
@@ -156,21 +188,45 @@ def _unchanged_function(function: FunctionType) -> Test:
     return holds
 
 
+def _same_code(function: FunctionType) -> Test:
+    """The traced function may be another one with the same code: a lambda that is made anew in a loop."""
+    code, names = weakref.ref(function.__code__), function.__globals__  # entries are found by their code
+    defaults, kwdefaults = function.__defaults__, function.__kwdefaults__
+
+    def holds(new: Any) -> bool:
+        return (
+            type(new) is FunctionType
+            and new.__code__ is code()
+            and new.__globals__ is names
+            and new.__defaults__ is defaults
+            and new.__kwdefaults__ is kwdefaults
+        )
+
+    return holds
+
+
 @dataclass
 class Reads:
     """All that one trace has read.
 
     Parameters
     ----------
+    root
+        What the traced function is, in this thread, at present.
     reads
         In the order of reading; what a path passes through comes before its end.
     opaque
         Path of each object that the user's code got as it is, so that what it contains was not seen, and its
         type or what is special about it.
+    entangled
+        Whether the traced function was also found on other paths, has attributes, or has a variable in common with
+        another function that ran: what is true of it then need not be true of others with the same code.
     """
 
+    root: Root = field(default_factory=Root)
     reads: list[Read] = field(default_factory=list)
     opaque: dict[str, str] = field(default_factory=dict)
+    entangled: bool = False
     _separate: dict[type, list[Getter]] = field(default_factory=dict)
     _steps: list[tuple[Getter, Test, bool]] = field(default_factory=list)
 
@@ -179,14 +235,24 @@ class Reads:
         """The reads that are inputs of the tape, in the order of lifting."""
         return [read for read in self.reads if read.kind == "numeric"]
 
-    def current(self) -> list[Any] | None:
-        """Return the present values of the numeric reads, or None if the trace does not hold any more.
+    @contextmanager
+    def of(self, function: Any) -> Iterator[None]:
+        """Let reads begin at ``function``."""
+        outer, self.root.value = self.root.value, function
+        try:
+            yield
+        finally:
+            self.root.value = outer
+
+    def current(self, function: Any = None) -> list[Any] | None:
+        """Return the present values of the numeric reads, or None if the trace does not hold for ``function`` now.
 
         This is the way of every call, so each path is followed once.
         """
         if len(self._steps) < len(self.reads):  # in the first call; threads may do so at once
             self._steps = [(read.get, read.holds, read.kind == "numeric") for read in self.reads]
         found = []
+        outer, self.root.value = self.root.value, function
         try:
             for get, holds, numeric in self._steps:
                 value = get()
@@ -196,11 +262,24 @@ class Reads:
                     found.append(value)
         except GONE:
             return None
+        finally:
+            self.root.value = outer
         return found
 
     def still_valid(self) -> bool:
         """Return whether the trace holds for what stands on all the paths now."""
         return self.current() is not None
+
+    @property
+    def serves_others(self) -> bool:
+        """Return whether the trace may be kept for other functions with the same code.
+
+        It must not keep alive what belongs to one function only.
+        """
+        if self.entangled or not any(read.place == Place("root") for read in self.reads):
+            return False
+        mine = [read for read in self.reads if read.rooted and read.kind == "static"]
+        return all(read.value is MISSING or is_constant(read.value) for read in mine)
 
     def first_changed(self) -> Read | None:
         """Return the first read for whose present value the trace does not hold, if there is one."""
@@ -208,13 +287,16 @@ class Reads:
 
     def number(self, origin: Origin) -> None:
         """Record a number or array, read anew at each call."""
-        self.reads.append(Read(origin.path, origin.get, "numeric", MISSING, is_numeric, origin.place))
+        self.reads.append(
+            Read(origin.path, origin.get, "numeric", MISSING, is_numeric, origin.place, rooted=origin.rooted)
+        )
 
     def guard(
         self, origin: Origin, value: Any, holds: Test, test: Literal["same", "function", "other"] = "other"
     ) -> None:
         """Record a value for which the trace holds as long as ``holds`` is true of it."""
-        self.reads.append(Read(origin.path, origin.get, "static", value, holds, origin.place, test))
+        read = Read(origin.path, origin.get, "static", value, holds, origin.place, test, origin.rooted)
+        self.reads.append(read)
 
     def identity(self, origin: Origin, value: Any) -> None:
         """Record a value that has to stay the same object."""
@@ -230,11 +312,14 @@ class Reads:
 
     def function(self, origin: Origin, function: FunctionType) -> None:
         """Record a function of the user's."""
-        self.guard(origin, function, _unchanged_function(function), "function")
+        if origin.place == Place("root"):
+            self.guard(origin, MISSING, _same_code(function), "function")
+        else:
+            self.guard(origin, function, _unchanged_function(function), "function")
 
     def structure(self, origin: Origin, value: Any, holds: Test) -> None:
         """Record a mutable object whose parts are read one by one, and which is no other's alias."""
-        self.guard(origin, value, holds)
+        self.guard(origin, MISSING, holds)
         separate = self._separate.setdefault(type(value), [])
         separate.append(origin.get)
         if len(separate) == 2:

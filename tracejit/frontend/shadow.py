@@ -165,7 +165,7 @@ def shadow_function(environment: Environment, function: FunctionType, top: bool 
     names = environment.globals_of(function.__globals__) if user else function.__globals__
     if user and function.__globals__ is names:  # made by the traced code itself
         return function
-    cells = [environment.cell(cell) for cell in function.__closure__ or ()]
+    cells = environment.cells_of(function)
     code = (lifted_code(function.__code__) if user else None) or function.__code__
     by_name = dict(zip(function.__code__.co_freevars, cells, strict=True))
     closure = tuple([by_name[name] for name in code.co_freevars]) or None
@@ -174,9 +174,15 @@ def shadow_function(environment: Environment, function: FunctionType, top: bool 
     for name in _COPIED:
         setattr(made, name, getattr(function, name))
     # Only now: a function may close over itself.
-    for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars, strict=True):
+    root = environment.reads.root
+    freevars = function.__code__.co_freevars
+    for number, (cell, name) in enumerate(zip(function.__closure__ or (), freevars, strict=True)):
         if user or _has_user_code(cell):
-            environment.fill(cell, Origin.cell(cell, name, function.__name__))
+            about = name, function.__name__
+            mine = function is root.value
+            environment.fill(
+                cell, Origin.closure(root, number, *about) if mine else Origin.cell(cell, *about)
+            )
         else:
             environment.keep(cell)
     _copy_defaults(environment, function, made, top)
@@ -222,7 +228,10 @@ def _present_defaults(
 def _copy_attributes(environment: Environment, function: FunctionType, made: FunctionType) -> None:
     if not function.__dict__:
         return
-    origin = Origin.constant(function.__name__, function)
+    root, text = environment.reads.root, function.__name__
+    mine = function is root.value
+    environment.reads.entangled |= mine
+    origin = Origin.traced(text, root) if mine else Origin.constant(text, function)
     for name, value in function.__dict__.items():
         # Tools look at __wrapped__; nobody computes with it.
         hidden = name == "__wrapped__"

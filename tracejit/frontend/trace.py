@@ -241,7 +241,7 @@ def trace_root(
         for place, name in statics:  # after the arguments, since what they hold becomes inputs behind these
             handles[place] = root.static(handles[place], name)
         unrolled().clear()
-        with _rooted(root):
+        with _rooted(root), root.reads.of(function):
             result = root.run(function, tree.unflatten(handles), extra)
         refuse_random(root.reads)
         _warn_of_stores(root.environment)

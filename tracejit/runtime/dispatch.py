@@ -8,13 +8,14 @@ takes the long way.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.frontend.pytree import LEAF, TreeDef
-from tracejit.frontend.reads import Place, Read
+from tracejit.frontend.reads import Place, Read, Reads
 from tracejit.frontend.trace import Static
 from tracejit.frontend.values import MISSING
 from tracejit.ir import dims
@@ -23,7 +24,7 @@ from tracejit.runtime.entry import Entry
 from tracejit.runtime.native_calls import ABSENT, ArrayInput, Find, ScalarInput, prepare
 from tracejit.runtime.object_layout import CELL_CONTENTS, function_fields
 
-__all__ = ["MISS", "Plan", "make_plan", "signature"]
+__all__ = ["MISS", "Plans", "make_plan", "signature"]
 
 MISS = object()
 """What a plan returns when it does not hold any more."""
@@ -31,11 +32,59 @@ MISS = object()
 Plan = Callable[..., Any]
 """A function of the positional arguments; it returns the result, or `MISS`."""
 
+MAX_PLANS = 256
+"""Exact signatures that one transformed function remembers."""
+
 _SCALARS = (float, complex, np.float32, np.float64, np.complex64, np.complex128)
 """Numbers that compiled code finds in the memory of the object."""
 
 Check = tuple[Find, Any]
 Input = ArrayInput | ScalarInput
+
+
+class Plans:
+    """The plans of one transformed function.
+
+    Attributes
+    ----------
+    latest : callable
+        The plan that held last: tried first, without looking at the arguments.
+    """
+
+    __slots__ = ("_known", "_seen", "latest")
+
+    def __init__(self) -> None:
+        self.latest: Plan = _miss
+        self._known: dict[Hashable, Plan] = {}
+        self._seen: set[Hashable] = set()
+
+    def asks(self, key: Hashable) -> bool:
+        """Return whether a call that had no plan is to get one: not the first, which may be the only one."""
+        if key in self._seen:
+            return True
+        self._seen.add(key)
+        return False
+
+    def find(self, key: Hashable, args: tuple[Any, ...]) -> Any:
+        """Return the result of the plan for a signature; `MISS` if there is none, or it does not hold any more."""
+        plan = self._known.get(key)
+        if plan is None:
+            return MISS
+        result = plan(*args)
+        if result is not MISS:
+            self.latest = plan
+        return result
+
+    def add(self, key: Hashable, plan: Plan) -> None:
+        """Remember a plan."""
+        if len(self._known) >= MAX_PLANS:
+            self._known.clear()
+            self._seen.clear()
+        self._known[key] = self.latest = plan
+
+
+def _miss(*args: Any) -> Any:
+    return MISS
 
 
 def signature(args: Sequence[Any]) -> Hashable:
@@ -52,12 +101,12 @@ def signature(args: Sequence[Any]) -> Hashable:
     return tuple(key)
 
 
-def make_plan(entry: Entry, args: Sequence[Any]) -> Plan | None:
+def make_plan(entry: Entry, args: Sequence[Any], function: Callable[..., Any]) -> Plan | None:
     """Return a plan for calls like this one, or None if it is not plain enough."""
     dynamic = len(entry.tape.inputs) - len(entry.reads.numeric)
     if entry.told or entry.tape.guards or entry.written or any(entry.arrays) or len(args) != dynamic:
         return None
-    gathered = entry.gather(args)
+    gathered = entry.gather(args, function)
     if gathered is None:
         return None
     given, _, sizes = gathered
@@ -67,12 +116,12 @@ def make_plan(entry: Entry, args: Sequence[Any]) -> Plan | None:
         return None
     if any(o.kind == "scalar" and kernel.code.results[o.position] != o.dtype for o in leaves):
         return None
-    checks, finds = _checks(entry.reads.reads), _finds(entry.reads.numeric)
+    checks, finds = _checks(entry.reads, function), _finds(entry.reads.numeric, function)
     current = None
     if checks is None or finds is None:
         # Python has to look at what was read, and hands the captured values in as further arguments.
         checks, finds = [], [Find("argument", len(args) + n) for n in range(len(entry.reads.numeric))]
-        current = entry.reads.current
+        current = functools.partial(entry.reads.current, function)
     finds = [*(Find("argument", n) for n in range(len(args))), *finds]
     inputs = [_input(find, value) for find, value in zip(finds, given, strict=True)]
     inputs += [_input(Find("object", array), array) for array in entry.consts()]
@@ -135,43 +184,46 @@ def _input(find: Find, value: Any) -> Input | None:
     return ArrayInput(find, value.dtype, value.shape, value.flags.c_contiguous)
 
 
-def _checks(reads: Sequence[Read]) -> list[Check] | None:
+def _checks(reads: Reads, function: Any) -> list[Check] | None:
     """Return what has to be where it was; None if Python has to look at some of it."""
     checks: list[Check] = []
-    for read in reads:
-        if read.kind == "numeric":
-            continue
-        if read.place is None or read.test == "other":
-            return None
-        found = _find(read.place)
-        if found is None:
-            return None
-        value = read.get()
-        if found.how != "object":
-            checks.append((found, ABSENT if value is MISSING else value))
-        if read.test == "function":
-            fields = function_fields()
-            if fields is None:
+    with reads.of(function):
+        for read in reads.reads:
+            if read.kind == "numeric":
+                continue
+            if read.place is None or read.test == "other":
                 return None
-            parts = value.__code__, value.__defaults__, value.__kwdefaults__
-            checks += [
-                (Find("field", value, at), ABSENT if part is None else part)
-                for at, part in zip(fields, parts, strict=True)
-            ]
+            value = read.get()
+            if read.place.kind != "root":
+                found = _find(read.place, function)
+                if found is None:
+                    return None
+                checks.append((found, ABSENT if value is MISSING else value))
+            if read.test == "function":
+                fields = function_fields()
+                if fields is None:
+                    return None
+                parts = value.__code__, value.__defaults__, value.__kwdefaults__
+                checks += [
+                    (Find("field", value, at), ABSENT if part is None else part)
+                    for at, part in zip(fields, parts, strict=True)
+                ]
     return checks
 
 
-def _finds(reads: Sequence[Read]) -> list[Find] | None:
+def _finds(reads: Sequence[Read], function: Any) -> list[Find] | None:
     """Return where captured values are found; None if Python has to look for some of them."""
-    finds = [_find(read.place) if read.place else None for read in reads]
+    finds = [_find(read.place, function) for read in reads if read.place is not None]
     known = [find for find in finds if find is not None]
-    return known if len(known) == len(finds) else None
+    return known if len(known) == len(reads) else None
 
 
-def _find(place: Place) -> Find | None:
+def _find(place: Place, function: Any) -> Find | None:
     if place.kind == "entry":
         return Find("entry", place.of, place.name) if type(place.of) is dict else None
-    return Find("field", place.of, CELL_CONTENTS) if place.kind == "cell" else Find("object", place.of)
+    if place.kind == "closure":
+        return Find("field", function.__closure__[place.of], CELL_CONTENTS)
+    return Find("field", place.of, CELL_CONTENTS) if place.kind == "cell" else None
 
 
 def _is_tuples(tree: TreeDef) -> bool:

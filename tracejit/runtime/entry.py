@@ -75,6 +75,8 @@ class Entry:
         The traced function.
     told : bool
         The user knows that the tape is too long to be compiled.
+    warned : bool
+        The trace has issued warnings, which other functions with the same code are to issue too.
     """
 
     tape: Tape
@@ -88,16 +90,17 @@ class Entry:
     compile: Callable[[Entry], Kernel]
     forward: Tape | None = None
     told: bool = False
+    warned: bool = False
     _program: Program | None = None
     _compiled: tuple[Program, Kernel] | None = None
     _sizes: dict[tuple[tuple[int, ...], ...], Sizes | None] = field(default_factory=dict)
 
-    def gather(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], Sizes] | None:
+    def gather(self, leaves: Sequence[Any], function: Any) -> tuple[list[Any], list[Any], Sizes] | None:
         """Return all inputs as given (captured ones read anew) and as compiled code takes them, and the sizes.
 
-        None if this entry does not fit.
+        None if this entry does not fit ``function``, or these leaves.
         """
-        captured = self.reads.current()
+        captured = self.reads.current(function)
         if captured is None:
             return None
         given = [*leaves, *captured]
