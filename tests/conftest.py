@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import tracejit as tj
+from tracejit.runtime.entries import clear_entries
 
 # A first example may compile, so time limits per example would only measure Numba.
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -40,5 +41,6 @@ def rng() -> np.random.Generator:
 def each_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Run the test with NumPy in the place of compiled code, and compiled; every tape is verified."""
     monkeypatch.setenv("TRACEJIT_VERIFY", "1")
+    clear_entries()  # the other mode's traces would serve the functions of this one
     with tj.interpret() if request.param == "interpreted" else nullcontext():
         yield request.param

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tracejit.runtime import directories, fingerprint, kernel, objects
 from tracejit.runtime.compile import ArgSpec
 from tracejit.runtime.kernel import compile_kernel
@@ -44,7 +45,7 @@ print(tj.pipeline.stats.compiles, "numba" in sys.modules, failure, bits.hex())
 def run(cache, *, program=PROGRAM, **variables):
     """Return how many kernels a new process compiled, whether it imported Numba, and what it found."""
     path = Path(cache).parent / "program.py"
-    path.write_text(program)
+    directories.write_atomically(path, program.encode())
     environment = {**os.environ, "TRACEJIT_CACHE_DIR": str(cache), "TRACEJIT_CACHE": "1", **variables}
     done = subprocess.run(
         [sys.executable, str(path)], env=environment, capture_output=True, text=True, timeout=300, check=True
@@ -59,19 +60,18 @@ def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("TRACEJIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TRACEJIT_CACHE", "1")
     monkeypatch.setattr(kernel, "_kernels", {})
-    monkeypatch.setattr(kernel, "_loaded", set())
     return tmp_path / "cache"
 
 
 def compiled(text="x + 1.0"):
     """Return how many compilations it took to get a kernel, which is right."""
-    kernel._kernels.clear()
-    kernel._loaded.clear()
+    kernel.clear_kernels()
     source = f"def f(x):\n    return ({text}, x < 0)\n"
+    before = kernel.compiled_kernels()
     made = compile_kernel(source, "f", (ArgSpec(F8),), {}, source)
     x = np.float64(1.5)
     assert made(x) == (eval(text), False)
-    return kernel.compiled_kernels()
+    return kernel.compiled_kernels() - before
 
 
 def stored(cache):
@@ -259,3 +259,16 @@ def test_the_size_is_limited_by_what_the_user_says(cache, monkeypatch):
     for number in range(4):
         compiled(f"x + {number}.0")
     assert sum(p.stat().st_size for p in stored(cache)) <= 2000
+
+
+def test_clear_caches_forgets(cache):
+    g = tj.grad(lambda x: np.sum(np.exp(x)))
+    counts = []
+    for disk in (False, True, False):
+        before = tj.stats.traces, kernel.compiled_kernels()
+        for _ in range(3):
+            g(np.ones(3))
+        counts.append((tj.stats.traces - before[0], kernel.compiled_kernels() - before[1]))
+        tj.clear_caches(disk=disk)
+        assert bool(stored(cache)) is not disk
+    assert counts == [(1, 1), (1, 0), (1, 1)]

@@ -29,12 +29,14 @@ from tracejit.debug.check_grads import check_grads
 from tracejit.directional import jvp, vjp
 from tracejit.frontend.explicit_loops import cond, fori_loop, scan, while_loop
 from tracejit.pipeline import Stats, interpret, stats
+from tracejit.runtime.caches import clear_caches
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Stats",
     "check_grads",
+    "clear_caches",
     "cond",
     "elementwise_grad",
     "errors",

@@ -96,6 +96,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
+def clear_compiled() -> None:
+    """Forget the functions that were compiled for callers that Numba compiles."""
+    with lock:
+        _compiled.clear()
+
+
 def compile_function(
     source: str,
     name: str,

@@ -9,6 +9,7 @@ takes the long way.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from tracejit.runtime.entry import Entry
 from tracejit.runtime.native_calls import ABSENT, ArrayInput, Find, ScalarInput, prepare
 from tracejit.runtime.object_layout import CELL_CONTENTS, function_fields
 
-__all__ = ["MISS", "Plans", "make_plan", "signature"]
+__all__ = ["MISS", "Plans", "clear_plans", "make_plan", "signature"]
 
 MISS = object()
 """What a plan returns when it does not hold any more."""
@@ -51,9 +52,14 @@ class Plans:
         The plan that held last: tried first, without looking at the arguments.
     """
 
-    __slots__ = ("_known", "_seen", "latest")
+    __slots__ = ("__weakref__", "_known", "_seen", "latest")
 
     def __init__(self) -> None:
+        self.clear()
+        _all_plans.add(self)
+
+    def clear(self) -> None:
+        """Forget them."""
         self.latest: Plan = _miss
         self._known: dict[Hashable, Plan] = {}
         self._seen: set[Hashable] = set()
@@ -78,9 +84,17 @@ class Plans:
     def add(self, key: Hashable, plan: Plan) -> None:
         """Remember a plan."""
         if len(self._known) >= MAX_PLANS:
-            self._known.clear()
-            self._seen.clear()
+            self.clear()
         self._known[key] = self.latest = plan
+
+
+_all_plans: weakref.WeakSet[Plans] = weakref.WeakSet()
+
+
+def clear_plans() -> None:
+    """Forget the plans of all transformed functions."""
+    for plans in list(_all_plans):
+        plans.clear()
 
 
 def _miss(*args: Any) -> Any:

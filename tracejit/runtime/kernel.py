@@ -21,7 +21,7 @@ from tracejit.runtime.machine_code import Code
 from tracejit.runtime.native_calls import call
 from tracejit.runtime.source_files import content_key
 
-__all__ = ["Kernel", "compile_kernel", "compiled_kernels"]
+__all__ = ["Kernel", "clear_kernels", "compile_kernel", "compiled_kernels"]
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -68,12 +68,18 @@ class Kernel:
 
 
 _kernels: dict[str, Kernel] = {}
-_loaded: set[str] = set()
+_compilations: list[str] = []
 
 
 def compiled_kernels() -> int:
     """Return how many kernels were compiled since the process started; from the disk is not compiled."""
-    return len(_kernels) - len(_loaded)
+    return len(_compilations)
+
+
+def clear_kernels() -> None:
+    """Forget all kernels that nobody holds."""
+    with door.lock:
+        _kernels.clear()
 
 
 def compile_kernel(
@@ -111,8 +117,8 @@ def _code(
 ) -> tuple[Code, float]:
     code = objects.find(key)
     if code is not None:
-        _loaded.add(key)
         return code, 0.0
+    _compilations.append(key)
     start = time.perf_counter()
     extra = {wish: compile_plain(function) for wish, function in functions.items()}
     function = door.jit_source(source, name, signature, extra, entry=True)[1]

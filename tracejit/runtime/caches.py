@@ -1,0 +1,39 @@
+"""Forget what was traced and compiled."""
+
+from __future__ import annotations
+
+from tracejit.runtime.compile import clear_compiled
+from tracejit.runtime.directories import clear_directory
+from tracejit.runtime.dispatch import clear_plans
+from tracejit.runtime.entries import clear_entries
+from tracejit.runtime.kernel import clear_kernels
+
+__all__ = ["clear_caches"]
+
+
+def clear_caches(*, disk: bool = False) -> None:
+    """Forget all traces and all compiled code.
+
+    The next call of each function traces it again, and takes its machine code from the disk or compiles it. Compiled
+    objects that the caller holds (`lower`) stay as they are.
+
+    Parameters
+    ----------
+    disk : bool, default False
+        Remove what is kept on the disk, too, so that the next calls compile.
+
+    Examples
+    --------
+    >>> import tracejit as tj
+    >>> tj.grad(lambda x: x * x)(3.0)
+    6.0
+    >>> tj.clear_caches()
+    >>> tj.grad(lambda x: x * x)(3.0)
+    6.0
+    """
+    clear_plans()
+    clear_entries()
+    clear_kernels()
+    clear_compiled()
+    if disk:
+        clear_directory()
