@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_tools import for_, get, put, symbol, tape_of, whilst
+from loop_tools import for_, get, if_, put, symbol, tape_of, whilst
 from random_regions import region_arguments, region_tapes
 from run_source import compiled, run_compiled, run_python
 
+import tracejit as tj
 from tracejit.codegen.emit import lower
 from tracejit.ir.dims import Dim
 from tracejit.ir.interpret import interpret
@@ -171,6 +172,65 @@ def test_a_loop_without_end_can_be_interrupted(long: bool) -> None:
     with pytest.raises(KeyboardInterrupt):
         function(np.zeros(12), np.empty(12))
     assert time.perf_counter() - sent[0] < 1.0
+
+
+def search(x: Any, wanted: Any) -> Any:
+    """Leaves, and has changed the array on its way."""
+    x, place = x.copy(), -1
+    for i in range(len(x)):
+        x[i] *= 2
+        if x[i] > wanted:
+            place = i
+            break
+    return x, place
+
+
+def search_nested(x: Any, wanted: Any) -> Any:
+    for i in range(len(x)):
+        for j in range(len(x)):
+            if x[i] + x[j] > wanted:
+                return 10.0 * i + j
+    return -1.0
+
+
+def skip_then_leave(x: Any, wanted: Any) -> Any:
+    total = 0.0
+    for v in x:
+        if v < 2:
+            continue
+        total = total + v
+        if total > wanted:
+            break
+    else:
+        total = -total
+    return total
+
+
+@pytest.mark.parametrize("function", [search, search_nested, skip_then_leave])
+def test_a_loop_that_was_left_is_left(function: Any) -> None:
+    x = np.arange(12.0)
+    call = tj.jit(function)
+    for wanted in (-1.0, 7.0, 1000.0):
+        found, expected = (f(x, wanted) if function is search else (f(x, wanted),) for f in (call, function))
+        for value, right in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(value, right)
+    assert "break" in call.lower(x, 7.0).source
+
+
+def test_a_loop_that_may_go_on_is_not_left() -> None:
+    """What holds for one iteration need not hold for the next."""
+
+    def build(u: Atom) -> Any:
+        def step(i: Dim, s: Atom, u: Atom) -> Any:
+            big = less(1.0, get(u, i))
+            return [*if_(big, lambda s: [add(s, 1.0)], lambda s: [s], s), u]
+
+        return for_(N, [0.0, u], step)[0]
+
+    tape = tape_of(build, (N,))
+    assert "break" not in source(tape)
+    args = [np.arange(12.0) % 4]
+    assert_same(run_compiled(lower(tape, ("C",)), tape, args)[0], [6.0])
 
 
 def test_the_text_does_not_depend_on_trip_counts() -> None:

@@ -13,7 +13,7 @@ from tracejit.codegen.text import Names, dtype_text, literal, size_text
 from tracejit.ir import dims
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim, Symbol
-from tracejit.ir.tape import Atom, Lit
+from tracejit.ir.tape import Atom, Eqn, Lit
 from tracejit.passes.access import Flat, Index, flat_offset
 from tracejit.passes.ranges import Ranges, largest
 
@@ -41,6 +41,8 @@ class Context:
         Lines for the start of the kernel, and for before the step that is being written.
     used : dict of Buffer to int
         The last step that uses each temporary.
+    leaving : (Eqn, bool) or None
+        Of the body of a loop: the branch with which it is left, and the value of its predicate then.
     groups : dict of str to str
         Handles whose arrays change places -> the handle that names their group; one for all contexts.
     """
@@ -61,6 +63,7 @@ class Context:
         self.pending: list[str] = []
         self.used: dict[Buffer, int] = {}
         self.groups: dict[str, str] = parent.groups if parent else {}
+        self.leaving: tuple[Eqn, bool] | None = None
         self.step = 0
         self._flushed = 0
         self._numbers: Iterator[int] = parent._numbers if parent else itertools.count(1)

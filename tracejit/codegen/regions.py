@@ -13,7 +13,9 @@ from tracejit.codegen.nodes import Memory
 from tracejit.codegen.steps import StepWriter
 from tracejit.codegen.text import indented, size_text
 from tracejit.ir.dims import Symbol
+from tracejit.ir.tape import Eqn
 from tracejit.ops.loop import Loop, While
+from tracejit.passes.leaving import idle_side
 from tracejit.passes.schedule import Nest, RegionStep, Schedule
 
 __all__ = ["region_lines"]
@@ -38,6 +40,7 @@ class _Region:
     def __init__(self, writer: StepWriter, step: RegionStep) -> None:
         self.writer, self.outer, self.step = writer, writer.context, step
         self.states = step.region.states
+        self.leaving: tuple[Eqn, bool] | None = None
         names = self.outer.names
         self.locals = [names.numbered("state") if not s.result.shape else "" for s in self.states]
 
@@ -62,6 +65,7 @@ class _Region:
         trips = size_text(params["trips"], self.outer.sizes)
         span = f"{trips} - 1, -1, -1" if params["reverse"] else trips
         (body,) = self.step.bodies
+        self.leaving = idle_side(body.tape)
         text = self._body(body, self._assigned, params["index"], name)
         return [f"for {name} in range({span}):", *indented(text)]
 
@@ -97,6 +101,13 @@ class _Region:
     def _branch(self) -> list[str]:
         otherwise, then = (self._body(b, self._assigned) for b in self.step.bodies)
         predicate = self.outer.scalar(self.step.eqn.operands[0])
+        if self.outer.leaving is not None and self.outer.leaving[0] is self.step.eqn:
+            idle = self.outer.leaving[1]
+            return [
+                f"if {predicate if idle else f'not {predicate}'}:",
+                "    break",
+                *(otherwise if idle else then),
+            ]
         return [f"if {predicate}:", *indented(then or ["pass"]), "else:", *indented(otherwise or ["pass"])]
 
     def _body(
@@ -109,6 +120,7 @@ class _Region:
         """Return the lines of a body; ``end`` gives the last ones."""
         memory = Memory({}, schedule.views, schedule.defs)
         context = self.outer.body(memory, len(schedule.steps), index, name)
+        context.leaving = self.leaving
         inputs = schedule.tape.inputs
         for var, state, local in zip(inputs, self.states, self.locals, strict=False):
             if local:
