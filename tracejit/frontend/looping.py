@@ -14,6 +14,7 @@ from tracejit.frontend.iteration import Plan, plan_of
 from tracejit.frontend.regions import RegionFailed, active
 from tracejit.frontend.symbolic import user_size
 from tracejit.frontend.tracer import TracedArray
+from tracejit.frontend.trip_bounds import most_trips
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim, Undecided
 from tracejit.ir.tape import Atom, Tape, Var, current, is_tracing
@@ -24,6 +25,9 @@ __all__ = ["FEW", "Plainly", "closed", "for_region", "run_for", "run_while", "un
 
 FEW = 3
 """Loops of up to this many trips are unrolled."""
+
+_EXPECTED_TRIPS = 16
+"""Of a loop whose number of trips is a traced integer."""
 
 PLAIN = 100_000
 """Loops of up to this many trips are left to Python if nothing traced goes into them."""
@@ -131,7 +135,7 @@ def for_region(
 
 
 def _bound(count: Atom) -> Dim:
-    symbol = runtime_size(16)
+    symbol = runtime_size(_EXPECTED_TRIPS, most=most_trips(count))
     bind_size(count, symbol=symbol)
     return dims.poly(symbol)
 

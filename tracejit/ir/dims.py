@@ -44,14 +44,22 @@ class Symbol:
         For counters: ``0 <= counter < upper``, the number of trips.
     local : bool
         Known only while the tape runs, not from its inputs: counters, and extents that the tape itself computes.
+    most : int or Poly, optional
+        Of an extent that the tape computes: what it never exceeds, in terms of extents that are known from the inputs.
     """
 
-    __slots__ = ("hint", "local", "lower", "name", "upper")
+    __slots__ = ("hint", "local", "lower", "most", "name", "upper")
 
     def __init__(
-        self, name: str, hint: int, lower: int = SMALL + 1, upper: Dim | None = None, local: bool = False
+        self,
+        name: str,
+        hint: int,
+        lower: int = SMALL + 1,
+        upper: Dim | None = None,
+        local: bool = False,
+        most: Dim | None = None,
     ) -> None:
-        self.name, self.hint, self.lower, self.upper = name, hint, lower, upper
+        self.name, self.hint, self.lower, self.upper, self.most = name, hint, lower, upper, most
         self.local = local or upper is not None
 
     def __repr__(self) -> str:

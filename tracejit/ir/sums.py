@@ -15,7 +15,7 @@ from fractions import Fraction
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim, FloorDiv, Poly, Symbol
 
-__all__ = ["offsets"]
+__all__ = ["offsets", "without_counters"]
 
 Rational = dict[tuple[dims.Symbol | FloorDiv, ...], Fraction]
 
@@ -101,6 +101,16 @@ def _whole(rational: Rational) -> Dim:
             product = product * dims.poly(atom)
         total = total + product
     return total // denominator if denominator > 1 else total
+
+
+def without_counters(size: Dim, upper: bool) -> Dim:
+    """Return a size that does not depend on loop counters and is never smaller (larger, if not ``upper``)."""
+    while counters := [s for s in dims.symbols(size) if s.upper is not None]:
+        # The trips of inner loops may depend on outer counters, never the other way round.
+        for counter in counters:
+            assert counter.upper is not None
+            size = _bound(size, counter, counter.upper - 1, upper)
+    return size
 
 
 def _largest(size: Dim, index: Symbol, trips: Dim) -> Dim:

@@ -146,6 +146,14 @@ class Builder:
             self.captured[atom] = self.input(atom.aval, atom.name)
         return self.captured[atom]
 
+    def maker(self, atom: Atom) -> Eqn | None:
+        """Return the equation behind ``atom``, also if it is from an outer builder."""
+        for builder in (self, *reversed(self._outer)):
+            if atom in builder.makers:
+                return builder.makers[atom]
+            atom = next((outer for outer, inner in builder.captured.items() if inner is atom), atom)
+        return None
+
     def reaches(self, atom: Atom) -> bool:
         return self.owns(atom)
 

@@ -26,9 +26,9 @@ def counter(trips: Dim, name: str = "it", hint: int | None = None) -> Symbol:
     return Symbol(name, max(dims.hint(trips) // 2, 0) if hint is None else hint, lower=0, upper=trips)
 
 
-def runtime_size(hint: int, name: str = "m") -> Symbol:
-    """Return a symbol for an extent that `bind_size` gives while the tape runs."""
-    return Symbol(name, hint, lower=0, local=True)
+def runtime_size(hint: int, name: str = "m", most: Dim | None = None) -> Symbol:
+    """Return a symbol for an extent that `bind_size` gives while the tape runs; it never exceeds ``most``."""
+    return Symbol(name, hint, lower=0, local=True, most=most)
 
 
 class Loop(Region):

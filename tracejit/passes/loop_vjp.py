@@ -54,9 +54,15 @@ class _Plan:
         return one_to_one([c for c in found if c is not None], derived.inputs[: self.nc])
 
     def _differs(self, var: Var) -> bool:
-        return any(self.params["index"] in dims.symbols(d) for d in var.shape)
+        varies = any(self.params["index"] in dims.symbols(d) for d in var.shape)
+        return varies or _most(self.params["trips"]) is not None
 
     def _log(self, var: Var) -> Log:
+        """Return where the values of all trips are kept, with room for the most that there may be."""
+        size, index = dims.prod(var.shape), self.params["index"]
+        most = _most(self.params["trips"])
+        if most is not None and index not in dims.symbols(size):
+            return Log(var.aval, size * dims.poly(index), size * most)
         return Log(var.aval, *offsets(dims.prod(var.shape), self.params["index"], self.params["trips"]))
 
     def _late(self) -> list[Var]:
@@ -158,6 +164,12 @@ class _Plan:
             if inward[n] is not None:
                 updates[n] = Update(ys.pop(0))
         return updates, restored  # type: ignore[return-value]
+
+
+def _most(trips: Dim) -> Dim | None:
+    """Return how many trips there are at most, if only the running tape knows how many."""
+    symbol = dims.as_symbol(trips)
+    return None if symbol is None else symbol.most
 
 
 def _bytes(aval: Aval) -> Dim:
