@@ -215,3 +215,21 @@ def test_keys_depend_on_every_part():
     assert (
         len({content_key("a", "b"), content_key("ab"), content_key("b", "a"), content_key("a", "b", "")}) == 4
     )
+
+
+def test_a_first_compilation_imports_no_scipy_and_leaves_numba_whole():
+    code = """
+import sys, gc
+import numpy as np, tracejit as tj
+assert tj.grad(lambda x: np.sum(np.sin(x) ** 2))(np.ones(3)).shape == (3,)
+assert "numba" in sys.modules and not {"scipy.linalg", "scipy.fft", "rocket_fft"} & set(sys.modules)
+assert gc.isenabled()
+import numba
+
+@numba.njit
+def f(a):
+    return np.dot(a, a)[0, 0] + np.linalg.inv(a)[0, 0] + np.fft.fft(a[0])[0]
+
+assert f(np.eye(3)) == 3.0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "TRACEJIT_CACHE": "0"})

@@ -7,14 +7,24 @@ numba; only `tracejit.runtime.compile` does, when something is compiled.
 
 from __future__ import annotations
 
+import functools
+import importlib
 from typing import Any
-
-from rocket_fft import lowlevel
 
 from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real, signals, special
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
-from .intrinsics.define import Kinds, Lowering, as_boolean, binary, on_values, real_part, unary
+from .intrinsics.define import (
+    Deferred,
+    Kinds,
+    Lowering,
+    Names,
+    as_boolean,
+    binary,
+    on_values,
+    real_part,
+    unary,
+)
 
 libm.bind_symbols()
 
@@ -119,24 +129,35 @@ def _accumulators() -> dict[str, Any]:
     return {name: getattr(accumulate, name) for name in names.split()}
 
 
-NAMESPACE: dict[str, Any] = {
-    **_elementary(),
-    **_predicates(),
-    **_rounding(),
-    **_arithmetic(),
-    **_complex_parts(),
-    **_accumulators(),
-    **parts.NAMES,
-    **special.NAMES,
-    **{name: getattr(lowlevel, name) for name in ("c2c", "c2c_sym", "r2c", "c2r")},
-    "distinct": memory.distinct,
-    "fortran": fortran.fortran,
-    "load": memory.load,
-    "nanoseconds": signals.nanoseconds,
-    "stop_if_interrupted": signals.stop_if_interrupted,
-    "store": memory.store,
-    "unit_stride": memory.unit_stride,
-    "pairwise_push": pairwise.pairwise_push,
-    "pairwise_stack": pairwise.pairwise_stack,
-    "pairwise_total": pairwise.pairwise_total,
-}
+def _transforms() -> dict[str, Any]:
+    """Rocket-fft's functions; importing it imports scipy.fft, which takes as long as a compilation."""
+
+    def found(name: str) -> Any:
+        return getattr(importlib.import_module("rocket_fft.lowlevel"), name)
+
+    return {name: Deferred(functools.partial(found, name)) for name in ("c2c", "c2c_sym", "r2c", "c2r")}
+
+
+NAMESPACE = Names(
+    {
+        **_elementary(),
+        **_predicates(),
+        **_rounding(),
+        **_arithmetic(),
+        **_complex_parts(),
+        **_accumulators(),
+        **parts.NAMES,
+        **special.NAMES,
+        **_transforms(),
+        "distinct": memory.distinct,
+        "fortran": fortran.fortran,
+        "load": memory.load,
+        "nanoseconds": signals.nanoseconds,
+        "stop_if_interrupted": signals.stop_if_interrupted,
+        "store": memory.store,
+        "unit_stride": memory.unit_stride,
+        "pairwise_push": pairwise.pairwise_push,
+        "pairwise_stack": pairwise.pairwise_stack,
+        "pairwise_total": pairwise.pairwise_total,
+    }
+)

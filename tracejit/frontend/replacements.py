@@ -123,7 +123,8 @@ def replacements() -> dict[int, Any]:
     created = {original: _creator(original, meaning) for original, meaning in CREATORS.items()}
     created |= {f: _creator(f, f) for f in _FRESH}
     table: dict[int, Any] = {id(original): new for original, new in created.items()}
-    names = {name: created[getattr(np, name)] for name in dir(np) if _hashable(getattr(np, name)) in created}
+    # What lies there, not what `dir` promises: submodules that nobody has asked for take long to import.
+    names = {name: created[value] for name, value in vars(np).items() if _hashable(value) in created}
     generators: Any = ((np.random, np.random.normal), (random, random.random))
     for module, method in generators:
         refusing = _random_functions(module, method.__self__)

@@ -18,13 +18,14 @@ import functools
 __all__ = [
     "ARRAY",
     "ARRAY_WORDS",
+    "CALL",
     "CHECK_WORDS",
     "HEADER_WORDS",
     "INPUT_WORDS",
+    "INVOKE",
     "PACK",
     "RESULT_WORDS",
     "SCALAR",
-    "TEXT",
 ]
 
 # Words per record. "Offset" counts bytes from the start of the plan.
@@ -41,14 +42,9 @@ RESULT_WORDS = 3
 """kind (`ARRAY` a, `SCALAR` a of dtype b, `PACK`: a tuple of the last a), a, b"""
 ARRAY, SCALAR, PACK = 0, 1, 2
 
-_TEXT = """
+INVOKE = """
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare ptr @PyDict_GetItemWithError(ptr, ptr)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 
 define i32 @tracejit_invoke(ptr %entry, ptr %slots) {
   %thread = call ptr @PyEval_SaveThread()
@@ -56,6 +52,14 @@ define i32 @tracejit_invoke(ptr %entry, ptr %slots) {
   call void @PyEval_RestoreThread(ptr %thread)
   ret i32 %status
 }
+"""
+
+_CALL = """
+declare ptr @PyDict_GetItemWithError(ptr, ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 
 ; The object that a record names, borrowed; null if there is none.
 define internal ptr @find(ptr %record, ptr %args) {
@@ -391,4 +395,6 @@ _CONSTANTS = {
     "BYTES_HEADER": bytes.__basicsize__ - 1,
 }
 
-TEXT = functools.reduce(lambda text, item: text.replace(item[0], str(item[1])), _CONSTANTS.items(), _TEXT)
+CALL = functools.reduce(
+    lambda text, item: text.replace(item[0], str(item[1])), _CONSTANTS.items(), INVOKE + _CALL
+)

@@ -7,6 +7,8 @@ only traces never pays.
 from __future__ import annotations
 
 import dis
+import functools
+import gc
 import importlib
 import math
 import os
@@ -15,9 +17,10 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Literal
 
 import numpy as np
@@ -183,7 +186,7 @@ def _with_helpers(function: Callable[..., Any]) -> Callable[..., Any]:
     called = [name for name in names if isinstance(outer.get(name), FunctionType)]
     if not called:
         return function
-    intrinsics = _namespace()
+    intrinsics = _namespace(called)
     helpers = {name: intrinsics.get(name) or _helper(outer[name]) for name in called}
     return FunctionType(code, {**outer, **helpers}, function.__name__, function.__defaults__)
 
@@ -209,18 +212,20 @@ def jit_source(
     With ``entry``, it has the entry of `codegen.intrinsics.entry_point` in the place of that for Python's objects, and
     must not be called from Python.
     """
-    numba, namespace = _numba(), _namespace()
+    numba = _numba()
     path = write_source(source, name)
     _silence_numba_about(numba, path)
-    namespace |= extra
     options: dict[str, Any] = {}
     if entry:
         entry_point = importlib.import_module("tracejit.codegen.intrinsics.entry_point")
         options["pipeline_class"] = entry_point.Pipeline
     try:
-        exec(compile(source, path, "exec"), namespace)
+        code = compile(source, path, "exec")
+        namespace = {**_namespace(_names_in(code)), **extra}
+        exec(code, namespace)
         types = tuple(_numba_type(numba, spec) for spec in signature)
-        return path, _jit(numba, **options)(types)(namespace[name])
+        with _without_extensions():
+            return path, _jit(numba, **options)(types)(namespace[name])
     except Exception as error:
         raise CompileError(
             f"cannot compile the generated function {name!r}",
@@ -233,17 +238,59 @@ def jit_source(
 # --- the lazy imports: the only places where tracejit reaches for Numba -------------------------------------
 
 
+@functools.cache
 def _numba() -> Any:
     import numba
 
+    # Numba imports scipy.linalg to see whether there is a BLAS, a tenth of a second. It is there, since tracejit needs
+    # scipy; whatever calls it asks again.
+    linalg: Any = importlib.import_module("numba.np.linalg")
+    look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        arraymath: Any = importlib.import_module("numba.np.arraymath")
+        arraymath.ensure_blas = look
+    finally:
+        linalg.ensure_blas = look
     return numba
 
 
-def _namespace() -> dict[str, Any]:
-    """Fresh globals for one generated source."""
+def _namespace(names: Iterable[str]) -> dict[str, Any]:
+    """Fresh globals for a source that uses these names."""
     # By name, because the intrinsics import Numba as soon as they are imported.
-    vector_math = importlib.import_module("tracejit.codegen.vector_math")
-    return {**vector_math.NAMESPACE, "np": np, "math": math, "__name__": __name__}
+    known = importlib.import_module("tracejit.codegen.vector_math").NAMESPACE
+    return {"np": np, "math": math, "__name__": __name__, **{n: known[n] for n in names if n in known}}
+
+
+def _names_in(code: CodeType) -> set[str]:
+    inner = [_names_in(part) for part in code.co_consts if isinstance(part, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Keep Python from looking for garbage among all that Numba makes at first, a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@contextmanager
+def _without_extensions() -> Iterator[None]:
+    """Let Numba not load the extensions that are installed, which it does when it compiles for the first time.
+
+    They are for code of the user's, and take as long as the compilation (rocket-fft imports scipy.fft); what generated
+    code needs of them is imported where it is named. The first function that the user compiles loads them.
+    """
+    extensions: Any = importlib.import_module("numba.core.entrypoints")
+    loaded, extensions._already_initialized = extensions._already_initialized, True
+    try:
+        yield
+    finally:
+        extensions._already_initialized = loaded
 
 
 def _jit(numba: Any, **options: Any) -> Callable[..., Any]:

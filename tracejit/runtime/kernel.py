@@ -120,8 +120,9 @@ def _code(
         return code, 0.0
     _compilations.append(key)
     start = time.perf_counter()
-    extra = {wish: compile_plain(function) for wish, function in functions.items()}
-    function = door.jit_source(source, name, signature, extra, entry=True)[1]
+    with door.without_collector():
+        extra = {wish: compile_plain(function) for wish, function in functions.items()}
+        function = door.jit_source(source, name, signature, extra, entry=True)[1]
     (made,) = function.overloads.values()
     entry_point = importlib.import_module("tracejit.codegen.intrinsics.entry_point")
     stored = object_code(made.library, entry_point.entry_name(made.fndesc), entry_point.results(made.fndesc))

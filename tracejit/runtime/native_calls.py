@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.errors import InternalError
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.runtime import object_layout, objects
-from tracejit.runtime.caller import ARRAY, HEADER_WORDS, PACK, SCALAR, TEXT
+from tracejit.runtime.caller import ARRAY, CALL, HEADER_WORDS, INVOKE, PACK, SCALAR
 from tracejit.runtime.machine_code import Code, compile_text, load
 
 __all__ = ["ABSENT", "ArrayInput", "Find", "Prepared", "ScalarInput", "call", "prepare"]
@@ -34,8 +34,7 @@ def call(code: Code, arguments: Sequence[Any], arrays: Sequence[bool]) -> tuple[
     about = ctypes.c_void_p()
     addresses = [*(k.ctypes.data for k in kept), *(r.ctypes.data for r in results), ctypes.addressof(about)]
     slots = (ctypes.c_void_p * len(addresses))(*addresses)
-    # Raises what Python's signal handlers have raised in the kernel.
-    if _functions().invoke(code.address, slots) != 0:
+    if _invoke()(code.address, slots) != 0:
         assert about.value is not None
         raise _exception(about.value)
     return tuple(result[()] for result in results)
@@ -88,24 +87,30 @@ class _MethodDef(ctypes.Structure):
 _FASTCALL = 0x80
 
 
-@dataclass(frozen=True, eq=False)
-class _Functions:
-    invoke: Callable[..., int]
-    method: _MethodDef
-    code: Code
+@functools.cache
+def _compiled(entry: str, text: str) -> Code:
+    """Return a function of `caller`, which lives as long as the process: from the disk, or compiled."""
+    code = objects.find(entry)
+    if code is None:
+        made = compile_text(text, entry, ())
+        objects.keep(entry, made)
+        code = load(made)
+    return code
 
 
 @functools.cache
-def _functions() -> _Functions:
-    code = objects.find("caller")
-    if code is None:
-        made = compile_text(TEXT, "tracejit_call", ())
-        objects.keep("caller", made)
-        code = load(made)
-    # PYFUNCTYPE looks whether an error was set, and keeps the lock, which the text itself gives back meanwhile.
+def _invoke() -> Callable[..., int]:
+    """Return what runs an entry without the interpreter lock, and then raises what Python's handlers have raised."""
+    code = _compiled("tracejit_invoke", INVOKE)
+    # PYFUNCTYPE looks whether an error was set, and keeps the lock, which the text gives back meanwhile.
     prototype = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-    method = _MethodDef(b"tracejit_call", code.address, _FASTCALL, None)
-    return _Functions(prototype(code.owner.get_function_address("tracejit_invoke")), method, code)
+    return prototype(code.address)
+
+
+@functools.cache
+def _method() -> _MethodDef:
+    """Return the definition of the function that prepared calls are bound to."""
+    return _MethodDef(b"tracejit_call", _compiled("tracejit_call", CALL).address, _FASTCALL, None)
 
 
 # --- prepared calls -----------------------------------------------------------------------------------------
@@ -277,5 +282,5 @@ def _bound(plan: bytes, keep: tuple[Any, ...]) -> Prepared:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
     # Python keeps two objects with a function of C: one is the plan, the other is free for this.
-    made: Prepared = make(ctypes.addressof(_functions().method), plan, keep)
+    made: Prepared = make(ctypes.addressof(_method()), plan, keep)
     return made

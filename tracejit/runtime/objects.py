@@ -44,8 +44,8 @@ def keep(key: str, code: ObjectCode) -> None:
 
 
 def _path(key: str) -> Path:
-    name = hashlib.sha256(f"{key}\0{fingerprint()}".encode()).hexdigest()[:40]
-    return private_directory("objects") / name
+    folder = private_directory("objects")
+    return folder / hashlib.sha256(f"{key}\0{fingerprint()}".encode()).hexdigest()[:40]
 
 
 def _encoded(key: str, code: ObjectCode) -> bytes:

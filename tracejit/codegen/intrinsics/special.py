@@ -23,7 +23,7 @@ from tracejit.ops.special import PREFIX, Special
 
 from . import scipy_functions
 from .calls import add_attributes, c_call, constant
-from .define import Kinds, Lowering, binary, unary
+from .define import Deferred, Kinds, Lowering, binary, unary
 
 _DOUBLE, _LONG, _FLAG = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 _MODULES = special_bessel, special_gamma, special_integrals, special_values
@@ -219,4 +219,6 @@ _OWN: dict[str, Any] = {
     "zeta": binary(Kinds(_zeta)),
 }
 
-NAMES: dict[str, Any] = {PREFIX + op.name: _OWN.get(op.name) or _scipy_call(op) for op in _specials()}
+NAMES: dict[str, Any] = {
+    PREFIX + op.name: _OWN.get(op.name) or Deferred(functools.partial(_scipy_call, op)) for op in _specials()
+}
