@@ -72,6 +72,30 @@ def test_gradients_through_ragged_rows() -> None:
     np.testing.assert_allclose(twice, along, rtol=1e-12)
 
 
+def two_loops_over_a_row(x: Any, k: Any) -> Any:
+    """Without a bound the loops run again in the backward sweep, the first one before the second is taken back."""
+    u, s = x.copy(), 0.0
+    for i in range(len(x)):
+        for j in range(int(k[i])):
+            u[j % 4] = np.sin(u[j % 4]) * u[i] + 0.1 * s
+            s = s + u[j % 4]
+        for j in range(int(k[i])):
+            s = s + u[j % 3] * x[j % 5]
+    return s
+
+
+def test_second_derivatives_of_rows_without_a_bound() -> None:
+    x, k = np.linspace(0.1, 1, 11), np.array([3.0, 1, 0, 9, 20, 4, 4, 2, 7, 5, -3])
+    gradient = tj.grad(two_loops_over_a_row)
+    with tj.interpret():
+        first = gradient(x, k)
+        twice = tj.grad(lambda x: np.sum(gradient(x, k) ** 2))(x)
+        along = tj.jvp(lambda x: gradient(x, k), (x,), (2 * first,))[1]
+    expected = numeric_gradient(lambda x: two_loops_over_a_row(x, k), x)
+    np.testing.assert_allclose(first, expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(twice, along, rtol=1e-12)
+
+
 def test_rows_keep_what_they_overwrite_and_not_the_array() -> None:
     """The largest array that is allocated grows with what is overwritten, not with rows times the array."""
     gradient = tj.grad(red_black, argnums=(0, 1)).lower(np.ones((12, 13)), 1.2, 9)

@@ -117,8 +117,16 @@ class _Backward:
                 self._make(var)
         return self.env[atom]
 
+    def _step_back(self, var: Var) -> Step | None:
+        """Return the step to undo for ``var``; None if it is no version, or arrays are not rolled back that far yet."""
+        found = step = self.undone.get(var)
+        while step is not None and step.restored is None and step.after not in self.env:
+            step = self.undone.get(step.after)
+        ready = step is not None and (step.restored is None or step.restored in self.env)
+        return found if ready else None
+
     def _parts(self, var: Var) -> tuple[Atom, ...]:
-        step = self.undone.get(var)
+        step = self._step_back(var)
         if step is None:
             if var not in self.joint.makers:
                 raise InternalError(f"The backward sweep needs {var}, which was not kept.")
@@ -128,7 +136,7 @@ class _Backward:
         return (step.after, *step.indices, self.kept.olds[step])
 
     def _make(self, var: Var) -> None:
-        step = self.undone.get(var)
+        step = self._step_back(var)
         if step is None:
             self.append(self.joint.makers[var])
         elif step.restored is not None:
