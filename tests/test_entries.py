@@ -73,9 +73,88 @@ def test_helpers_in_closures_are_each_their_own(traces):
     def scaled(c):
         return lambda x: c * x
 
-    for c in (2.0, 3.0):
+    for c in (2.0, 3.0, 4):
         np.testing.assert_allclose(tj.grad(of(scaled(c)))(P), [c] * 3)
+    assert traces() == 2  # one for a float, one for an int
+    np.testing.assert_allclose(tj.grad(of(lambda x: 5.0 * x))(P), [5.0] * 3)
+    np.testing.assert_allclose(tj.grad(of(np.sin))(P), np.cos(P))
+    assert traces() == 4
+
+
+def test_a_helper_that_is_found_twice_is_not_to_be_two(traces):
+    def of(one, two):
+        return lambda x: np.sum(one(x) * two(x))
+
+    def scaled(c):
+        return lambda x: c * x
+
+    double = scaled(2.0)
+    np.testing.assert_allclose(tj.grad(of(double, double))(P), 8 * P)
+    np.testing.assert_allclose(tj.grad(of(double, scaled(3.0)))(P), 12 * P)
+    np.testing.assert_allclose(tj.grad(of(scaled(3.0), double))(P), 12 * P)
+    np.testing.assert_allclose(tj.grad(of(helper_of_all, double))(P), 2 * RATE * 2 * P)
+    np.testing.assert_allclose(tj.grad(of(double, helper_of_all))(P), 2 * RATE * 2 * P)
+
+
+def helper_of_all(x):
+    return RATE * x
+
+
+def test_a_global_helper_that_a_closure_has_too():
+    def of(helper):
+        return lambda x: np.sum(helper(x) * helper_of_all(x))
+
+    def other(x):
+        return 3.0 * x
+
+    for helper, factor in ((helper_of_all, RATE), (other, 3.0), (helper_of_all, RATE)):
+        np.testing.assert_allclose(tj.grad(of(helper))(P), 2 * factor * RATE * P)
+
+
+def test_helpers_with_data_among_their_defaults():
+    def of(helper):
+        return lambda x: np.sum(helper(x))
+
+    def scaled(c):
+        def helper(x, c=c):
+            return c * x
+
+        return helper
+
+    for c in (np.full(3, 2.0), np.full(3, 3.0), 4.0, 5.0):
+        np.testing.assert_allclose(tj.grad(of(scaled(c)))(P), np.broadcast_to(c, 3))
+
+
+def test_objects_in_closures_are_each_their_own(traces):
+    class Model:
+        def __init__(self, rate, parts):
+            self.rate, self.parts = rate, parts
+
+        def energy(self, x):
+            return np.sum(self.rate * x) + np.sum(self.parts["a"] * x**2)
+
+    def of(model):
+        return lambda x: 1.0 * model.energy(x)
+
+    for rate in (1.0, 2.0, 3.0):
+        model = Model(rate, {"a": np.full(3, rate)})
+        np.testing.assert_allclose(tj.grad(of(model))(P), rate + 2 * rate * P)
+    assert traces() == 1
+    np.testing.assert_allclose(tj.grad(of(Model(1.0, {"a": 2.0})))(P), 1 + 4 * P)
     assert traces() == 2
+
+
+def test_two_objects_that_become_one():
+    class Box:
+        def __init__(self, value):
+            self.value = value
+
+    def of(a, b):
+        return lambda x: np.sum(a.value * x) + np.sum(b.value * x**2)
+
+    one, two = Box(2.0), Box(3.0)
+    for a, b in ((one, two), (one, one), (two, two), (two, one)):
+        np.testing.assert_allclose(tj.grad(of(a, b))(P), a.value + 2 * b.value * P)
 
 
 def test_variables_in_common_with_a_helper():
@@ -186,7 +265,7 @@ def test_methods_read_their_own_object(traces):
         np.testing.assert_allclose(tj.grad(functools.partial(Model.energy, model))(P), [model.rate] * 3)
 
 
-@pytest.mark.parametrize("kind", ["function", "closure", "method", "callable", "attribute"])
+@pytest.mark.parametrize("kind", ["function", "closure", "helper", "method", "callable", "attribute"])
 def test_functions_and_their_data_are_not_kept(kind):
     class Data:
         def __init__(self):
@@ -202,8 +281,12 @@ def test_functions_and_their_data_are_not_kept(kind):
         data = Data()
         values = np.ones(3)
 
+        def helper():
+            return data.values
+
         def f(x):
-            return np.sum(x * (data.values if kind == "closure" else values))
+            weights = data.values if kind == "closure" else helper() if kind == "helper" else values
+            return np.sum(x * weights)
 
         if kind == "attribute":
             f.data = data

@@ -39,6 +39,7 @@ from tracejit.frontend.values import (
     is_library,
     is_numeric,
     is_user_class,
+    is_user_function,
 )
 
 __all__ = ["Environment", "Read", "Reads", "Write", "shadow"]
@@ -104,6 +105,7 @@ class Environment:
         self._shadows: dict[int, tuple[Any, Any]] = {}
         self._originals: dict[int, Any] = {}
         self._found_at: dict[int, Origin] = {}
+        self._rooted: set[int] = set()
         self._globals: dict[int, ShadowGlobals] = {}
         self._cells: dict[int, tuple[CellType, CellType]] = {}
         self._filled: set[int] = set()
@@ -127,8 +129,9 @@ class Environment:
         origin = Origin.traced(name, self.reads.root) if is_root else Origin.constant(name, function)
         if isinstance(function, FunctionType) and not is_dispatcher(function):
             self.reads.function(origin, function)
+            self._rooted.add(id(function))
             known = self._shadows.get(id(function))
-            return known[1] if known else shadow_function(self, function, top=True)
+            return known[1] if known else shadow_function(self, function, origin, top=True)
         if isinstance(function, MethodType):
             whose = origin.attribute("__self__") if is_root else Origin.constant("self", function.__self__)
             owner = self.present(function.__self__, whose.named("self"))
@@ -165,7 +168,6 @@ class Environment:
             self.reads.alias(origin, value, self._found_at[id(value)])
             return self._shadows[id(value)][1]
         if isinstance(value, _CODE):
-            self.reads.entangled |= value is self.reads.root.value
             return self._code(value, origin)
         return shadow_container(self, value, origin) if is_copied(value) else self._instance(value, origin)
 
@@ -196,10 +198,14 @@ class Environment:
     # Code: functions, classes and modules, each guarded as a whole
 
     def _code(self, value: Any, origin: Origin) -> Any:
-        if isinstance(value, FunctionType):
+        if isinstance(value, FunctionType) and (not origin.rooted or self._is_read_through(value)):
             self.reads.function(origin, value)
         else:
             self.reads.identity(origin, value)
+        # A function that is found twice is not to be two.
+        self.reads.entangled |= id(value) in self._shadows and (origin.rooted or id(value) in self._rooted)
+        if origin.rooted:
+            self._rooted.add(id(value))
         if isinstance(value, MethodType):
             owner = self.present(value.__self__, origin.attribute("__self__"))
             return MethodType(self.shadow_code(value.__func__), owner)
@@ -210,16 +216,20 @@ class Environment:
             )
         if isinstance(value, type):
             return self._class(value, origin)
-        return self.module(value) if isinstance(value, ModuleType) else self.shadow_code(value)
+        return self.module(value) if isinstance(value, ModuleType) else self.shadow_code(value, origin)
 
-    def shadow_code(self, value: Any) -> Any:
+    def _is_read_through(self, function: FunctionType) -> bool:
+        """Return whether all that a function closes over is presented, so that others may stand for it."""
+        return is_user_function(function) and not is_dispatcher(function)
+
+    def shadow_code(self, value: Any, origin: Origin | None = None) -> Any:
         """Return the shadow of a function that is guarded already; anything else as it is."""
         if id(value) in self._shadows:
             return self._shadows[id(value)][1]
         if is_dispatcher(value):
             return shadow_dispatch(self, value)
         if isinstance(value, FunctionType):
-            return shadow_function(self, value)
+            return shadow_function(self, value, origin)
         return shadow_cached(self, value) if isinstance(value, LRU_CACHE) else value
 
     def _partial(self, value: Any, origin: Origin, function: Any, top: bool) -> Any:

@@ -15,8 +15,10 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import CellType, FunctionType
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 from typing import Any, Literal
+
+import numpy as np
 
 from tracejit.frontend.values import MISSING, is_constant, is_numeric, same
 
@@ -24,6 +26,9 @@ __all__ = ["Origin", "Place", "Read", "Reads", "Root"]
 
 Getter = Callable[[], Any]
 Test = Callable[[Any], bool]
+
+# What belongs to modules, and keeps nothing else alive.
+_LASTING = (ModuleType, BuiltinFunctionType, np.ufunc, type(np.sum))
 
 # How a path fails that leads nowhere any more: attribute, key or index gone, another type, an emptied cell.
 GONE = (AttributeError, LookupError, TypeError, ValueError)
@@ -36,14 +41,14 @@ class Place:
     Parameters
     ----------
     kind
-        "root": the traced function; "closure": cell number ``of`` of that; "entry": ``of[name]`` of a dict; "cell": the
-        contents of a cell.
-    of, name
+        "root": the traced function; "closure": the contents of cell ``at`` of the function that ``of()`` returns;
+        "entry": ``of[at]`` of a dict; "cell": the contents of the cell ``of``.
+    of, at
     """
 
     kind: Literal["root", "closure", "entry", "cell"]
     of: Any = None
-    name: str = ""
+    at: Any = None
 
 
 class Root(threading.local):
@@ -89,12 +94,13 @@ class Origin:
         """The origin of the traced function itself."""
         return cls(path, path, lambda: root.value, place=Place("root"), rooted=True)
 
-    @classmethod
-    def closure(cls, root: Root, number: int, name: str, function: str) -> Origin:
-        """The origin of a variable that the traced function closes over."""
-        path = f"closure {name} of {function}"
-        place = Place("closure", number)
-        return cls(path, name, lambda: root.value.__closure__[number].cell_contents, place=place, rooted=True)
+    def closure(self, number: int, name: str, function: str) -> Origin:
+        """The origin of a variable that the function found here closes over."""
+        get = self.get
+        origin = Origin(
+            f"closure {name} of {function}", name, lambda: get().__closure__[number].cell_contents
+        )
+        return replace(origin, place=Place("closure", get, number), rooted=self.rooted)
 
     @classmethod
     def variable(cls, namespace: dict[str, Any], name: str) -> Origin:
@@ -188,10 +194,13 @@ def _unchanged_function(function: FunctionType) -> Test:
     return holds
 
 
-def _same_code(function: FunctionType) -> Test:
-    """The traced function may be another one with the same code: a lambda that is made anew in a loop."""
-    code, names = weakref.ref(function.__code__), function.__globals__  # entries are found by their code
-    defaults, kwdefaults = function.__defaults__, function.__kwdefaults__
+def _same_code(function: FunctionType, reads: Reads) -> Test:
+    """It may be another function with the same code, unless ``reads`` say that more than its code matters.
+
+    A lambda is made anew in each turn of a loop; what it closes over is read by way of it.
+    """
+    known, code = weakref.ref(function), weakref.ref(function.__code__)
+    names, defaults, kwdefaults = function.__globals__, function.__defaults__, function.__kwdefaults__
 
     def holds(new: Any) -> bool:
         return (
@@ -200,6 +209,7 @@ def _same_code(function: FunctionType) -> Test:
             and new.__globals__ is names
             and new.__defaults__ is defaults
             and new.__kwdefaults__ is kwdefaults
+            and (not reads.entangled or new is known())
         )
 
     return holds
@@ -219,8 +229,9 @@ class Reads:
         Path of each object that the user's code got as it is, so that what it contains was not seen, and its
         type or what is special about it.
     entangled
-        Whether the traced function was also found on other paths, has attributes, or has a variable in common with
-        another function that ran: what is true of it then need not be true of others with the same code.
+        Whether the traced function, or one that it closes over, was found on several paths, has attributes or defaults
+        with parts, or has a variable in common with another function that ran: what is true of it then need not be true
+        of others with the same code.
     """
 
     root: Root = field(default_factory=Root)
@@ -278,8 +289,8 @@ class Reads:
         """
         if self.entangled or not any(read.place == Place("root") for read in self.reads):
             return False
-        mine = [read for read in self.reads if read.rooted and read.kind == "static"]
-        return all(read.value is MISSING or is_constant(read.value) for read in mine)
+        mine = [read.value for read in self.reads if read.rooted and read.kind == "static"]
+        return all(v is MISSING or isinstance(v, _LASTING) or is_constant(v) for v in mine)
 
     def first_changed(self) -> Read | None:
         """Return the first read for whose present value the trace does not hold, if there is one."""
@@ -312,10 +323,12 @@ class Reads:
 
     def function(self, origin: Origin, function: FunctionType) -> None:
         """Record a function of the user's."""
-        if origin.place == Place("root"):
-            self.guard(origin, MISSING, _same_code(function), "function")
-        else:
+        if not origin.rooted:
             self.guard(origin, function, _unchanged_function(function), "function")
+            return
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        self.entangled |= bool(function.__dict__) or not all(map(is_constant, defaults))
+        self.guard(origin, MISSING, _same_code(function, self), "function")
 
     def structure(self, origin: Origin, value: Any, holds: Test) -> None:
         """Record a mutable object whose parts are read one by one, and which is no other's alias."""
@@ -330,7 +343,7 @@ class Reads:
     def alias(self, origin: Origin, value: Any, first: Origin) -> None:
         """Record that a second path led to an object that was found before."""
         get = first.get
-        self.guard(origin, value, lambda new: new is get())
+        self.guard(origin, MISSING, lambda new: new is get())
 
     def pass_through(self, origin: Origin, value: Any, unseen: str) -> None:
         """Record an object that the user's code got as it is, and what it is if its contents may change."""

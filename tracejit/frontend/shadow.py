@@ -152,8 +152,10 @@ def shadow_module(environment: Environment, module: ModuleType) -> ShadowModule:
     return ShadowModule(module, environment.globals_of(module.__dict__))
 
 
-def shadow_function(environment: Environment, function: FunctionType, top: bool = False) -> FunctionType:
-    """Return the shadow of a Python function.
+def shadow_function(
+    environment: Environment, function: FunctionType, origin: Origin | None = None, top: bool = False
+) -> FunctionType:
+    """Return the shadow of a Python function, found at ``origin``.
 
     A library's function keeps its globals, and is only rebuilt if it closes over functions of the user's
     (``contextlib.contextmanager`` makes such).  Numbers among the defaults of the traced function itself
@@ -174,19 +176,19 @@ def shadow_function(environment: Environment, function: FunctionType, top: bool 
     for name in _COPIED:
         setattr(made, name, getattr(function, name))
     # Only now: a function may close over itself.
-    root = environment.reads.root
-    freevars = function.__code__.co_freevars
-    for number, (cell, name) in enumerate(zip(function.__closure__ or (), freevars, strict=True)):
+    for number, (cell, name) in enumerate(
+        zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
+    ):
         if user or _has_user_code(cell):
             about = name, function.__name__
-            mine = function is root.value
-            environment.fill(
-                cell, Origin.closure(root, number, *about) if mine else Origin.cell(cell, *about)
-            )
+            if origin is not None and origin.rooted:
+                environment.fill(cell, origin.closure(number, *about))
+            else:
+                environment.fill(cell, Origin.cell(cell, *about))
         else:
             environment.keep(cell)
     _copy_defaults(environment, function, made, top)
-    _copy_attributes(environment, function, made)
+    _copy_attributes(environment, function, made, origin)
     return made
 
 
@@ -225,13 +227,13 @@ def _present_defaults(
     }
 
 
-def _copy_attributes(environment: Environment, function: FunctionType, made: FunctionType) -> None:
+def _copy_attributes(
+    environment: Environment, function: FunctionType, made: FunctionType, origin: Origin | None
+) -> None:
     if not function.__dict__:
         return
-    root, text = environment.reads.root, function.__name__
-    mine = function is root.value
-    environment.reads.entangled |= mine
-    origin = Origin.traced(text, root) if mine else Origin.constant(text, function)
+    if origin is None or not origin.rooted:
+        origin = Origin.constant(function.__name__, function)
     for name, value in function.__dict__.items():
         # Tools look at __wrapped__; nobody computes with it.
         hidden = name == "__wrapped__"

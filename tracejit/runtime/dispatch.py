@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.pytree import LEAF, TreeDef
-from tracejit.frontend.reads import Place, Read, Reads
+from tracejit.frontend.reads import Place, Reads
 from tracejit.frontend.trace import Static
 from tracejit.frontend.values import MISSING
 from tracejit.ir import dims
@@ -130,7 +130,7 @@ def make_plan(entry: Entry, args: Sequence[Any], function: Callable[..., Any]) -
         return None
     if any(o.kind == "scalar" and kernel.code.results[o.position] != o.dtype for o in leaves):
         return None
-    checks, finds = _checks(entry.reads, function), _finds(entry.reads.numeric, function)
+    checks, finds = _checks(entry.reads, function), _finds(entry.reads, function)
     current = None
     if checks is None or finds is None:
         # Python has to look at what was read, and hands the captured values in as further arguments.
@@ -209,7 +209,7 @@ def _checks(reads: Reads, function: Any) -> list[Check] | None:
                 return None
             value = read.get()
             if read.place.kind != "root":
-                found = _find(read.place, function)
+                found = _find(read.place)
                 if found is None:
                     return None
                 checks.append((found, ABSENT if value is MISSING else value))
@@ -225,18 +225,20 @@ def _checks(reads: Reads, function: Any) -> list[Check] | None:
     return checks
 
 
-def _finds(reads: Sequence[Read], function: Any) -> list[Find] | None:
+def _finds(reads: Reads, function: Any) -> list[Find] | None:
     """Return where captured values are found; None if Python has to look for some of them."""
-    finds = [_find(read.place, function) for read in reads if read.place is not None]
+    numeric = reads.numeric
+    with reads.of(function):
+        finds = [_find(read.place) for read in numeric if read.place is not None]
     known = [find for find in finds if find is not None]
-    return known if len(known) == len(reads) else None
+    return known if len(known) == len(numeric) else None
 
 
-def _find(place: Place, function: Any) -> Find | None:
+def _find(place: Place) -> Find | None:
     if place.kind == "entry":
-        return Find("entry", place.of, place.name) if type(place.of) is dict else None
+        return Find("entry", place.of, place.at) if type(place.of) is dict else None
     if place.kind == "closure":
-        return Find("field", function.__closure__[place.of], CELL_CONTENTS)
+        return Find("field", place.of().__closure__[place.at], CELL_CONTENTS)
     return Find("field", place.of, CELL_CONTENTS) if place.kind == "cell" else None
 
 
