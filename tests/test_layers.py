@@ -25,7 +25,7 @@ ORDER = (
     ("pipeline",),
     ("lowered",),
     ("transformed",),
-    ("api", "directional"),
+    ("api", "directional", "warming"),
     ("embed", "fields", "debug"),
     ("__init__",),
     ("demo",),

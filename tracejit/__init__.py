@@ -30,6 +30,7 @@ from tracejit.directional import jvp, vjp
 from tracejit.frontend.explicit_loops import cond, fori_loop, scan, while_loop
 from tracejit.pipeline import Stats, interpret, stats
 from tracejit.runtime.caches import clear_caches
+from tracejit.warming import warmup
 
 __version__ = "0.1.0.dev0"
 
@@ -54,5 +55,6 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "warmup",
     "while_loop",
 ]

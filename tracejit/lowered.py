@@ -36,6 +36,12 @@ class Lowered:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return call(self._function, self._transform, args, kwargs)
 
+    @boundary
+    def compile(self) -> Lowered:
+        """Compile now what would be compiled at the first call, and return this object."""
+        _ = self._entry.compiled
+        return self
+
     @property
     def source(self) -> str:
         return self._entry.compiled[0].source

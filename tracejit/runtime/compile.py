@@ -135,6 +135,16 @@ def compile_function(
     return found
 
 
+def prepare_compiler() -> None:
+    """Import everything that the first compilation would import."""
+    with lock, without_collector(), _without_extensions():
+        _numba()
+        importlib.import_module("tracejit.codegen.vector_math")
+        target: Any = importlib.import_module("numba.core.registry").cpu_target
+        target.typing_context.refresh()
+        target.target_context.refresh()
+
+
 _kernels: dict[Callable[..., Any], Callable[..., Any]] = {}
 _helpers: dict[Callable[..., Any], Callable[..., Any]] = {}
 

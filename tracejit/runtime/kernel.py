@@ -19,6 +19,7 @@ from tracejit.runtime import objects
 from tracejit.runtime.compile import ArgSpec, CompiledFunction, compile_function, compile_plain
 from tracejit.runtime.machine_code import Code
 from tracejit.runtime.native_calls import call
+from tracejit.runtime.progress import shown
 from tracejit.runtime.source_files import content_key
 
 __all__ = ["Kernel", "clear_kernels", "compile_kernel", "compiled_kernels"]
@@ -120,7 +121,8 @@ def _code(
         return code, 0.0
     _compilations.append(key)
     start = time.perf_counter()
-    with door.without_collector():
+    lines = source.count("\n")
+    with shown(f"compiling {name!r}, {lines} lines"), door.without_collector():
         extra = {wish: compile_plain(function) for wish, function in functions.items()}
         function = door.jit_source(source, name, signature, extra, entry=True)[1]
     (made,) = function.overloads.values()
