@@ -23,6 +23,7 @@ from tracejit.ops.arithmetic import subtract
 from tracejit.ops.broadcasting import broadcast, convert, reduce_sum
 from tracejit.ops.elementwise import add, mul
 from tracejit.ops.indexing import scatter_set
+from tracejit.ops.linear import reshape, slice_
 from tracejit.ops.logic import less
 from tracejit.ops.transcendental import sin
 from tracejit.passes.simplify import simplify
@@ -287,6 +288,79 @@ def test_what_is_kept_of_an_array_is_not_put_aside_first() -> None:
     assert arrays(tape) == 0
     args = [np.arange(12.0)]
     assert_same(run_compiled(lower(tape, ("C",)), tape, args)[0], interpret(tape, args)[0])
+
+
+def same_interpreted(tape: Tape, *args: Any) -> None:
+    program = lower(simplify(tape), ("C",) * len(args))
+    assert_same(run_python(program, tape, args)[0], interpret(tape, args)[0])
+
+
+def test_what_an_inner_loop_stacks_goes_where_the_outer_one_keeps_it() -> None:
+    def build(u: Atom) -> Any:
+        def row(i: Dim, s: Atom) -> Any:
+            def entry(j: Dim, s: Atom) -> Any:
+                def deep(k: Dim, s: Atom) -> Any:
+                    return [sin(add(s, get(u, k)))], [mul(s, s)]
+
+                (s,), (ys,) = for_(3, [s], deep, stacked=True)
+                return [s], [ys]
+
+            (s,), (ys,) = for_(N, [s], entry, stacked=True)
+            return [s], [ys]
+
+        (s,), (ys,) = for_(N, [0.5], row, stacked=True)
+        return s, ys
+
+    tape = tape_of(build, (N,))
+    assert arrays(tape) == 0
+    same_interpreted(tape, np.linspace(0, 1, 12))
+
+
+def test_what_is_stacked_and_read_besides_is_in_both_places() -> None:
+    def build(u: Atom) -> Any:
+        def row(i: Dim, s: Atom) -> Any:
+            (s,), (ys,) = for_(N, [s], lambda j, s: ([sin(add(s, get(u, j)))], [s]), stacked=True)
+            return [add(s, get(ys, 3))], [ys]
+
+        return [x[0] for x in for_(N, [0.5], row, stacked=True)]
+
+    same_interpreted(tape_of(build, (N,)), np.linspace(0, 1, 12))
+
+
+def test_rows_of_rows_are_read_where_they_are() -> None:
+    def build(u: Atom, x: Atom, y: Atom) -> Any:
+        def plane(i: Dim, u: Atom, rows: Atom) -> Any:
+            flat = reshape(slice_(y, start=(i * N * 3,), size=(N * 3,), step=(1,)), shape=(N, 3))
+
+            def row(j: Dim, u: Atom, entries: Atom, three: Atom) -> Any:
+                def entry(k: Dim, u: Atom, v: Atom, w: Atom) -> Any:
+                    return [put(u, add(get(u, j), mul(v, w)), j)]
+
+                return for_(3, [u], entry, xs=[entries, three])
+
+            return for_(N, [u], row, xs=[rows, flat])
+
+        return for_(N, [u], plane, xs=[x])
+
+    tape = tape_of(build, (N,), (N, N, 3), (N * N * 3,))
+    assert arrays(tape) == 0
+    rng = np.random.default_rng(3)
+    same_interpreted(tape, rng.normal(size=12), rng.normal(size=(12, 12, 3)), rng.normal(size=12 * 12 * 3))
+
+
+def test_rows_of_an_array_that_changes_are_read_before_it_does() -> None:
+    def build(x: Atom) -> Any:
+        def row(i: Dim, x: Atom) -> Any:
+            before = get(x, i, (0, N))
+
+            def entry(j: Dim, x: Atom, v: Atom) -> Any:
+                return [put(x, add(v, get(x, i, j)), i, N - 1 - j)]
+
+            return for_(N, [x], entry, xs=[before])
+
+        return for_(N, [x], row)
+
+    same_interpreted(tape_of(build, (N, N)), np.arange(144.0).reshape(12, 12))
 
 
 def test_time_levels_change_places_instead_of_being_copied() -> None:

@@ -11,7 +11,7 @@ from op_table import run
 from tracejit.ir.check import check
 from tracejit.ops.broadcasting import expand_dims
 from tracejit.ops.elementwise import mul
-from tracejit.ops.linear import slice_, transpose
+from tracejit.ops.linear import reshape, slice_, transpose
 from tracejit.passes.simplify import simplify
 
 N = symbol("n", 6)
@@ -32,6 +32,10 @@ def entry_of_transposed(a: Any, v: Any) -> Any:
 
 def entry_of_new_axis(a: Any, v: Any) -> Any:
     return get(expand_dims(a, axes=(1,)), K, 0, (1, 3))
+
+
+def part_of_folded(a: Any, v: Any) -> Any:
+    return slice_(reshape(v, shape=(1, N, 1)), start=(0, K, 0), size=(1, 3, 1), step=(1, 1, 1))
 
 
 def write_entry_of_row(a: Any, v: Any) -> Any:
@@ -61,6 +65,7 @@ CASES: dict[Callable[..., Any], Callable[..., Any]] = {
     part_of_steps: lambda a, v: a[5::-2][:3][1:3, 2:6:2],
     entry_of_transposed: lambda a, v: a[2, 4],
     entry_of_new_axis: lambda a, v: a[2, 1:4],
+    part_of_folded: lambda a, v: v[2:5].reshape(1, 3, 1),
     write_entry_of_row: lambda a, v: _with(a, (2, 3), v[0]),
     write_twice_through_row: lambda a, v: _with(a, (2, 3), v[0]),
     write_transposed: lambda a, v: _with(a, (2, 4), 2 * v[1]),

@@ -15,7 +15,7 @@ from tracejit.ir.tape import Atom, Eqn, Lit
 from tracejit.ops.base import Op
 from tracejit.ops.broadcasting import broadcast, expand_dims, squeeze
 from tracejit.ops.joining import slice_update
-from tracejit.ops.linear import slice_, transpose
+from tracejit.ops.linear import reshape, slice_, transpose
 
 __all__ = ["last_update", "merged_slice", "merged_update", "moved_update"]
 
@@ -72,6 +72,21 @@ def _permuted(values: Sequence[Any], perm: Sequence[int]) -> tuple[Any, ...]:
     return tuple(values[perm.index(a)] for a in range(len(perm)))
 
 
+def _of_reshape(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom | None:
+    """Return the slice where it is one stretch of a flat array: single entries, a part, then whole axes."""
+    (y,), shape = made.operands, made.params["shape"]
+    if len(y.shape) != 1 or any(d != 1 for d in step):
+        return None
+    whole = [s == 0 and n == d for s, n, d in zip(start, size, shape, strict=True)]
+    lead = next((a for a, n in enumerate(size) if n != 1), len(size))
+    if not all(whole[lead + 1 :]):
+        return None
+    first: dims.Dim = 0
+    for place, extent in zip(start, shape, strict=True):
+        first = first * extent + place
+    return reshape(slice_(y, start=(first,), size=(dims.prod(size),), step=(1,)), shape=size)
+
+
 def _of_literal(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom | None:
     (y,) = made.operands
     return broadcast(y, shape=size, axes=()) if isinstance(y, Lit) else None
@@ -98,6 +113,7 @@ _SLICED: dict[Op, Callable[[Eqn, Shape, Shape, Steps], Atom | None]] = {
     squeeze: _of_squeeze,
     expand_dims: _of_expand,
     transpose: _of_transpose,
+    reshape: _of_reshape,
     broadcast: _of_literal,
     slice_update: _of_update,
 }
