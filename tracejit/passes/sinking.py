@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
+from typing import Any
 
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim
@@ -117,7 +118,7 @@ class _Write:
         assert self.loop is not None
         return made is None or self.eqns.index(made) < self.eqns.index(self.loop)
 
-    def _row_place(self) -> tuple[dict[str, tuple[Dim, ...]] | None, tuple[Dim, ...]] | None:
+    def _row_place(self) -> tuple[dict[str, Any], tuple[Dim, ...]] | None:
         """Return how a row is laid out for the update in the loop, and where that goes; None if it is too irregular."""
         assert self.loop is not None
         start, rows, k = self.update.params["start"], self._stacked(), dims.poly(self.loop.params["index"])
@@ -142,9 +143,9 @@ class _Write:
         loop = self._writing(how, place)
         return [loop if e is self.loop else e for e in self.eqns if e not in gone]
 
-    def _writing(self, how: dict[str, tuple[Dim, ...]] | None, place: tuple[Dim, ...]) -> Eqn:
+    def _writing(self, how: dict[str, Any], place: tuple[Dim, ...]) -> Eqn:
         """Return the loop that carries the array along."""
-        assert self.loop is not None and how is not None
+        assert self.loop is not None
         loop, array = self.loop, self.update.operands[0]
         body, nc = loop.params["body"], loop.params["carries"]
         number = loop.results.index(self._stacked())
