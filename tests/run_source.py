@@ -10,6 +10,7 @@ from tracejit.ir import dims
 from tracejit.ir.tape import Tape, input_symbols
 from tracejit.ops.base import REGISTRY
 from tracejit.runtime.compile import ArgSpec, compile_function
+from tracejit.runtime.piece_code import compile_piece
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +39,7 @@ PYTHON: dict[str, Any] = {
     "np": np,
     "load": load,
     "store": store,
+    "allocate": np.empty,
     "distinct": lambda array, number: array,
     "where": lambda condition, x, y: x if condition else y,
     "add_reassoc": lambda x, y: x + y,
@@ -70,7 +72,10 @@ def compiled(program: Program) -> Any:
     functions = {name: numba.njit(function) for name, function in program.functions.items()}
     inputs = [ArgSpec(a.dtype, a.ndim, "C" if a.layout == "C" else "A") for a in program.inputs]
     outputs = [ArgSpec(o.compute, len(o.shape), "C", True) for o in program.outputs if o.kind == "array"]
-    made = compile_function(program.source, program.name, (*inputs, *outputs), extra_namespace=functions)
+    pieces = {piece.name: compile_piece(piece, program.functions) for piece in program.pieces}
+    made = compile_function(
+        program.source, program.name, (*inputs, *outputs), extra_namespace=functions, pieces=pieces
+    )
     return made.function
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.runtime import limits
 
 pytestmark = pytest.mark.usefixtures("each_mode")
 
@@ -308,19 +309,20 @@ def test_arguments_without_axes_are_arrays_or_scalars() -> None:
     assert given == 7.0
 
 
-def test_a_trace_too_long_to_compile_is_run_by_numpy(each_mode: str) -> None:
+def test_a_trace_too_long_to_compile_is_run_by_numpy(each_mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: Any) -> Any:
         parts = []
-        for k in range(2500):
+        for k in range(250):
             parts.append(np.sin(x * k))  # noqa: PERF401  # a list that grows is unrolled
         return sum(parts)
 
+    monkeypatch.setattr(limits, "MAX_EQUATIONS", 400)
     warned = pytest.warns(tj.errors.LongTraceWarning, match="equations")
     with (
         warned if each_mode == "compiled" else nullcontext()
     ):  # where NumPy runs it anyway there is nothing to say
         slope = tj.grad(f)(0.3)
-    k = np.arange(2500)
+    k = np.arange(250)
     np.testing.assert_allclose(slope, np.sum(k * np.cos(0.3 * k)), rtol=1e-9)
 
 
@@ -372,15 +374,16 @@ def test_a_failure_on_a_path_that_is_not_gone_is_none(each_mode: str) -> None:
         slope(singular, 3)
 
 
-def test_code_too_long_to_compile_is_run_by_numpy(each_mode: str) -> None:
+def test_code_too_long_to_compile_is_run_by_numpy(each_mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def f(u: Array, k: float) -> Any:
         u, seen = u.copy(), []
-        for _ in range(14):
+        for _ in range(6):
             u[1:-1] += k * (u[2:] - 2 * u[1:-1] + u[:-2])
             seen.append(u[3])
         return sum(seen)
 
     u = np.cos(np.arange(20.0))
+    monkeypatch.setattr(limits, "MAX_LINES", 100)
     warned = pytest.warns(tj.errors.LongTraceWarning, match="generated lines")
     with warned if each_mode == "compiled" else nullcontext() as caught:
         slope = tj.grad(f, argnums=1)(u, 0.05)

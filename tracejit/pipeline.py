@@ -319,7 +319,12 @@ def _compile(entry: Entry) -> Kernel:
     with _lock:
         before = compiled_kernels()
         kernel = compile_kernel(
-            program.source, program.name, (*_input_types(program), *outputs), program.functions, program.key
+            program.source,
+            program.name,
+            (*_input_types(program), *outputs),
+            program.functions,
+            program.key,
+            program.pieces,
         )
         stats.compiles += compiled_kernels() - before
     return kernel

@@ -17,6 +17,7 @@ import numpy as np
 from tracejit.codegen.context import Context
 from tracejit.codegen.entry import entry_source
 from tracejit.codegen.nodes import Buffer, Memory
+from tracejit.codegen.pieces import LONG, Cut, Piece, cut
 from tracejit.codegen.regions import region_lines
 from tracejit.codegen.steps import Functions, StepWriter, first_version
 from tracejit.codegen.text import Names, indented, numeric
@@ -28,7 +29,7 @@ from tracejit.passes.schedule import Schedule
 
 __all__ = ["Argument", "Output", "Program", "lower"]
 
-_RESERVED = """np math range min max load store distinct where add_reassoc mul_reassoc place True False None
+_RESERVED = """np math allocate range min max load store distinct where add_reassoc mul_reassoc place True False None
 complex kernel pass break stop_if_interrupted nanoseconds ValueError IndexError"""
 
 _HANDLE = re.compile(r"(\s*)(\w+) = distinct\((\w+), (\d+)\)")
@@ -103,6 +104,8 @@ class Program:
         How many values of guards follow the scalar outputs in the returned tuple.
     functions : mapping of str to callable
         Plain functions that the source calls; they must be compiled for it.
+    pieces : tuple of Piece
+        Functions of the source that are compiled by themselves.
     schedule : Schedule
     """
 
@@ -114,6 +117,7 @@ class Program:
     outputs: tuple[Output, ...]
     guards: int
     functions: Mapping[str, Callable[..., Any]]
+    pieces: tuple[Piece, ...]
     schedule: Schedule
 
 
@@ -155,23 +159,32 @@ class _Kernel:
     def program(self) -> Program:
         """Return the finished text with its description."""
         writer = StepWriter(self.context, self.schedule, self.functions, region_lines)
-        body = [self._numbered(line) for line in writer.lines(self._returned)]
-        parameters = ", ".join([*(a.name for a in self.inputs), *self._arrays])
-        head = [f"def {self.name}({parameters}):", *indented(self._docstring())]
+        blocks = [[self._numbered(line) for line in block] for block in writer.blocks(self._returned)]
+        given = [*(a.name for a in self.inputs), *self._arrays]
+        head = f"def {self.name}({', '.join(given)}):"
         sizes = [f"{self.context.sizes[s]} = {self._extent(*p)}" for s, p in input_symbols(self.tape).items()]
-        source = "\n".join([*head, *indented([*sizes, *self.context.preamble, *body]), ""])
-        entry = entry_source(self.name, self.tape, self.inputs, self.outputs, self.context.sizes)
+        first = [*sizes, *self.context.preamble]
+        done = self._cut(blocks, [*given, *(line.split(" = ")[0] for line in first)])
+        text = [head, *indented([*self._docstring(), *first, *done.lines]), ""]
+        content = [head, *first, *(line for line in done.lines if not _is_comment(line))]
         return Program(
             self.name,
-            source,
-            "\n".join([head[0], *sizes, *self.context.preamble, *(s for s in body if not _is_comment(s))]),
-            entry,
+            "\n".join([*(line for p in done.pieces for line in (p.source, "")), *text]),
+            "\n".join([*(p.key for p in done.pieces), *content]),
+            entry_source(self.name, self.tape, self.inputs, self.outputs, self.context.sizes),
             self.inputs,
             self.outputs,
             len(self.tape.guards),
             self.functions.named,
+            done.pieces,
             self.schedule,
         )
+
+    def _cut(self, blocks: list[list[str]], known: list[str]) -> Cut:
+        """Return the body, in pieces if it is long."""
+        if sum(map(len, blocks)) < LONG:
+            return Cut([line for block in blocks for line in block], ())
+        return cut(blocks, known, self.functions.named, self.context.names)
 
     def _numbered(self, line: str) -> str:
         """Return ``line``, with the number of its group if it makes a handle that belongs to one."""

@@ -69,6 +69,10 @@ class StepWriter:
 
     def lines(self, end: Callable[[], list[str]]) -> list[str]:
         """Return the lines of all steps; ``end`` gives the last ones."""
+        return [line for block in self.blocks(end) for line in block]
+
+    def blocks(self, end: Callable[[], list[str]]) -> list[list[str]]:
+        """Return the lines of each step, and those of ``end``."""
         written: list[list[str]] = []
         for number, step in enumerate(self.schedule.steps):
             self.context.step = number
@@ -81,7 +85,7 @@ class StepWriter:
         for buffer, step_number in self.context.used.items():
             # A handle does not keep its array; this use of the array does.
             written[step_number].append(f"{buffer.array}.size  # {buffer.array} is needed until here")
-        return [*(line for lines in written for line in lines), *last]
+        return [*written, last]
 
     def _step(self, step: Step) -> list[str]:
         if isinstance(step, Nest):

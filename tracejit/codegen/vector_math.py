@@ -11,7 +11,19 @@ import functools
 import importlib
 from typing import Any
 
-from .intrinsics import accumulate, fortran, integer, libm, memory, pairwise, parts, real, signals, special
+from .intrinsics import (
+    accumulate,
+    allocation,
+    fortran,
+    integer,
+    libm,
+    memory,
+    pairwise,
+    parts,
+    real,
+    signals,
+    special,
+)
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
 from .intrinsics.define import (
@@ -149,6 +161,7 @@ NAMESPACE = Names(
         **parts.NAMES,
         **special.NAMES,
         **_transforms(),
+        "allocate": allocation.allocate,
         "distinct": memory.distinct,
         "fortran": fortran.fortran,
         "load": memory.load,

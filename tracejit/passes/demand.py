@@ -5,7 +5,8 @@ an op that loops do not look into, the result of a fold), or if recomputing it w
 back.  That is so
 
 * where it is read through several index maps (a stencil step) or in several passes over memory, and
-  expensive;
+  expensive; what reads an array at another index must wait for the pass that writes it, so that a chain of
+  such steps is one of passes;
 * where it is read in a space with more outer loops than its own (``row`` in ``x + sin(row)``): then even
   cheap work repeats.
 
@@ -39,6 +40,7 @@ from tracejit.passes.access import (
 )
 from tracejit.passes.aliasing import Aliasing, computed_whole
 from tracejit.passes.bodies import Lowered
+from tracejit.passes.known import NOW, Known, joined
 
 __all__ = ["Demands", "demands"]
 
@@ -58,7 +60,10 @@ MOVED = 1
 def demands(
     tape: Tape, contiguous: set[Var], arrays: set[Var], aliasing: Aliasing, regions: Mapping[Eqn, Lowered]
 ) -> Demands:
-    """Return what is stored, by two sweeps: the first one does not know yet where to count costs from."""
+    """Return what is stored, by two sweeps: the first one does not know yet what others find in memory.
+
+    Costs count from there, and what is read there at another index must be written in an earlier pass.
+    """
     first = Demands(tape, contiguous, arrays, aliasing, regions)
     return Demands(tape, contiguous, arrays, aliasing, regions, frozenset(first.stored))
 
@@ -90,7 +95,7 @@ class Demands:
     regions : mapping of Eqn to Lowered
         The loops and branches.
     before : frozenset of Var
-        What an earlier sweep has stored; costs count from there.
+        What an earlier sweep has stored.
     """
 
     def __init__(  # facts found before
@@ -134,11 +139,21 @@ class Demands:
 
     def _forward(self) -> None:
         """Find the pass in which each value is known, and the values that can be read in C order."""
+        known: dict[Atom, Known] = {}
         for eqn in self.tape.eqns:
-            level = max((self.level.get(a, 0) for a in _vars(eqn.operands)), default=0)
+            found = joined(known.get(a, NOW) for a in eqn.operands)
             whole = self.is_whole(eqn)
+            if not is_pointwise(eqn) and not whole:
+                found = found.moved()
+            place = found.earliest
             for var in eqn.results:
-                self.level[var] = level + whole
+                self.level[var] = place + whole
+                if whole:
+                    known[var] = Known(after=place)
+                elif var in self._before:
+                    known[var] = Known(found.after, place)
+                else:
+                    known[var] = found
                 if whole or (self._passes_order(eqn) and all(self._orderly(a) for a in eqn.operands)):
                     self.in_order.add(var)
 
@@ -250,7 +265,7 @@ class Demands:
 
     def _worth_storing(self, var: Var, demands: list[_Demand]) -> bool:
         maps = len({d.index for d in demands})
-        passes = len({d.level for d in demands})
+        passes = len({(d.level, d.space) for d in demands})
         outer = any(_repeats(d) for d in demands)
         if maps == passes == 1 and not outer:
             return False

@@ -9,7 +9,6 @@ with a full reduction share one nest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tracejit.errors import InternalError
@@ -27,6 +26,8 @@ from tracejit.passes.access import is_pointwise, loops, reads, symbols_of
 from tracejit.passes.aliasing import Aliasing, alias
 from tracejit.passes.bodies import Lowered, lowered_regions
 from tracejit.passes.demand import Demands, demands
+from tracejit.passes.known import NOW, Known, joined
+from tracejit.passes.overwrites import skip_overwritten
 from tracejit.passes.schedule import (
     Bind,
     Call,
@@ -56,6 +57,7 @@ def fuse(tape: Tape, contiguous: tuple[bool, ...]) -> Schedule:
     contiguous : tuple of bool
         Per input and constant, whether it is C-contiguous.
     """
+    tape = skip_overwritten(tape)
     regions = lowered_regions(tape)
     aliasing = alias(tape, regions, frozenset(), {})
     placement = _Placement(tape, _demands(tape, contiguous, aliasing, regions))
@@ -79,18 +81,6 @@ def _demands(
     return demands(tape, in_order, set(arrays), aliasing, regions)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """When a value can be read: in steps later than ``after``, and, at its own index, from step ``at`` on."""
-
-    after: int = -1
-    at: int = -1
-
-    def moved(self) -> _Known:
-        """Return the same for a value that reads this one at another index."""
-        return _Known(max(self.after, self.at), -1)
-
-
 class _Placement:
     """Sweep from inputs to outputs: put every root into a nest."""
 
@@ -98,7 +88,7 @@ class _Placement:
         self.tape, self.demands, self.aliasing = tape, demands, demands.aliasing
         self.steps: list[Step] = []
         self._nests: dict[Shape, list[int]] = {}
-        self._known: dict[Atom, _Known] = {}
+        self._known: dict[Atom, Known] = {}
         self._checks: dict[tuple[Atom, Dim], int] = {}
         self._readers: dict[Var, int] = {}
         self._bound: dict[Symbol, int] = {}
@@ -108,7 +98,7 @@ class _Placement:
     def place(self) -> None:
         """Put everything but copies for the outputs."""
         for original, copy in self.demands.copies.items():
-            self._store(copy, original, None, _Known())
+            self._store(copy, original, None, Known())
         for eqn in self.tape.eqns:
             if eqn in self.demands.live:
                 self._place(eqn)
@@ -125,12 +115,9 @@ class _Placement:
         defs = self.demands.defs
         return Schedule(self.tape, self.steps, stored, views, targets, defs, self._same, moves, moving)
 
-    def _when(self, atom: Atom) -> _Known:
+    def _when(self, atom: Atom) -> Known:
         copy = self.demands.copies.get(atom) if isinstance(atom, Var) else None
-        return self._known.get(atom, _NOW) if copy is None else self._known[copy].moved()
-
-    def _joined(self, known: list[_Known]) -> _Known:
-        return _Known(max((k.after for k in known), default=-1), max((k.at for k in known), default=-1))
+        return self._known.get(atom, NOW) if copy is None else self._known[copy].moved()
 
     def _place(self, eqn: Eqn) -> None:
         if isinstance(eqn.op, Opaque):
@@ -141,7 +128,7 @@ class _Placement:
             self._place_region(eqn, self.demands.regions[eqn])
         elif isinstance(eqn.op, Reduction | ArgReduction):
             position = self._put(Fold(eqn), self._when(eqn.operands[0]))
-            self._known[eqn.results[0]] = _Known(after=position)
+            self._known[eqn.results[0]] = Known(after=position)
         elif eqn in self.aliasing.in_memory:
             self._place_update(eqn)
         else:
@@ -149,39 +136,39 @@ class _Placement:
 
     def _place_fused(self, eqn: Eqn) -> None:
         var = eqn.results[0]
-        known = self._joined([self._reading(eqn), self._sized(eqn)])
+        known = joined([self._reading(eqn), self._sized(eqn)])
         self._known[var] = known
         if var in self.demands.stored:
             self._store(var, var, eqn, known)
         elif var in self.aliasing.pinned:
             self._put(Pin(eqn), known)
 
-    def _store(self, target: Var, value: Atom, eqn: Eqn | None, known: _Known) -> None:
+    def _store(self, target: Var, value: Atom, eqn: Eqn | None, known: Known) -> None:
         position = self._put(Store(target, value, eqn), known)
-        self._known[target] = _Known(known.after, position)
+        self._known[target] = Known(known.after, position)
 
-    def _reading(self, eqn: Eqn) -> _Known:
+    def _reading(self, eqn: Eqn) -> Known:
         """Return when the operands of a fused equation can all be read."""
         known = [self._when(a) for a in eqn.operands]
         if is_pointwise(eqn):
-            return self._joined(known)
+            return joined(known)
         if isinstance(eqn.op, Gather):
             checked = self._check_indices(eqn, 1)
-            return self._joined([*(k.moved() for k in known), _Known(after=checked)])
+            return joined([*(k.moved() for k in known), Known(after=checked)])
         if isinstance(eqn.op, Iota | SizeOf):
-            return _NOW
+            return NOW
         if not eqn.operands:
             raise InternalError(f"No loop form is known for the op {eqn.op.name!r}.")
         index = loops(len(eqn.results[0].shape))
         same = {r.operand: r.index == index for r in reads(eqn, index)}
-        return self._joined([k if same.get(n) else k.moved() for n, k in enumerate(known)])
+        return joined([k if same.get(n) else k.moved() for n, k in enumerate(known)])
 
-    def _sized(self, eqn: Eqn) -> _Known:
+    def _sized(self, eqn: Eqn) -> Known:
         """Return when the extents that ``eqn`` mentions are known."""
         if not self._bound:
-            return _NOW
+            return NOW
         mentioned = symbols_of((eqn.params, eqn.results[0].shape))
-        return _Known(after=max((self._bound.get(s, -1) for s in mentioned), default=-1))
+        return Known(after=max((self._bound.get(s, -1) for s in mentioned), default=-1))
 
     def _append(self, step: Step, eqn: Eqn) -> int:
         """Append a step that does all of ``eqn``; return its position."""
@@ -189,7 +176,7 @@ class _Placement:
         position = len(self.steps) - 1
         self._read(eqn.operands, position)
         for var in eqn.results:
-            self._known[var] = _Known(after=position)
+            self._known[var] = Known(after=position)
         return position
 
     def _place_call(self, eqn: Eqn) -> None:
@@ -210,25 +197,25 @@ class _Placement:
         self._moving.update(self.aliasing.root[region.states[n].result] for n in moving)
         self._append(RegionStep(eqn, region, tuple(bodies)), eqn)
 
-    def _take(self, eqn: Eqn, number: int, old: Atom, result: Var) -> _Known:
+    def _take(self, eqn: Eqn, number: int, old: Atom, result: Var) -> Known:
         """Let ``result`` have the memory of ``old``, or a copy of it; return when that holds ``old``."""
         base = self.aliasing.base.get((eqn, number))
         if base is None:
             self._store(result, old, eqn, self._when(old))
-            return _Known(after=self._known[result].at)
+            return Known(after=self._known[result].at)
         self._same[result] = base
         reader = self._readers.get(self.aliasing.root[base], -1)
-        return self._joined([self._when(base).moved(), _Known(after=reader)])
+        return joined([self._when(base).moved(), Known(after=reader)])
 
     def _place_update(self, eqn: Eqn) -> None:
         """First the result is ``x`` or a copy of it, then ``v`` is written to it."""
         x, result = eqn.operands[0], eqn.results[0]
         begun = self._take(eqn, 0, x, result)
         scatter = isinstance(eqn.op, ScatterOp)
-        checked = _Known(after=self._check_indices(eqn, 2) if scatter else -1)
-        known = self._joined([*map(self._when, eqn.operands[1:]), begun, checked, self._sized(eqn)])
+        checked = Known(after=self._check_indices(eqn, 2) if scatter else -1)
+        known = joined([*map(self._when, eqn.operands[1:]), begun, checked, self._sized(eqn)])
         position = self._put(Scatter(eqn) if scatter else Update(eqn), known)
-        self._known[result] = _Known(after=position)
+        self._known[result] = Known(after=position)
 
     def _read(self, atoms: Sequence[Atom], position: int) -> None:
         """Remember that arrays which are overwritten later are read at ``position``."""
@@ -259,12 +246,11 @@ class _Placement:
             and eqn.results[0].shape[eqn.params["axis"]] == extent
         )
 
-    def _put(self, root: Root, known: _Known) -> int:
+    def _put(self, root: Root, known: Known) -> int:
         """Put ``root`` into the first nest over its space that comes late enough; return its position."""
-        earliest = max(known.after + 1, known.at)
         positions = self._nests.setdefault(root.space, [])
         for position in positions:
-            if position >= earliest:
+            if position >= known.earliest:
                 break
         else:
             position = len(self.steps)
@@ -293,9 +279,6 @@ class _Placement:
             taken.add(target)
             targets.append(target)
         return tuple(targets)
-
-
-_NOW = _Known()
 
 
 def _reads_of(root: Root) -> Sequence[Atom]:

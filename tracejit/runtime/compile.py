@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -111,27 +111,29 @@ def compile_function(
     signature: tuple[ArgSpec, ...],
     *,
     extra_namespace: Mapping[str, object] | None = None,
+    pieces: Mapping[str, object] | None = None,
     content: str | None = None,
 ) -> CompiledFunction:
     """Compile the function ``name`` of ``source`` for one signature; the same again costs a look-up.
 
-    The source finds ``np``, ``math``, all of ``codegen.vector_math.NAMESPACE``, and ``extra_namespace``.  Two sources
-    are the same if their ``content`` is: the source by default, or what is left of it without comments.
+    The source finds ``np``, ``math``, all of ``codegen.vector_math.NAMESPACE``, and ``extra_namespace``; ``pieces``
+    are called in the place of functions that it defines.  Two sources are the same if their ``content`` is: the source
+    by default, or what is left of it without comments.
 
     Raises
     ------
     CompileError
         With the name, the path of the source and Numba's own message.
     """
-    extra = dict(extra_namespace or {})
-    identities = sorted((key, id(value)) for key, value in extra.items())
+    extra, parts = dict(extra_namespace or {}), dict(pieces or {})
+    identities = sorted((key, id(value)) for key, value in (*extra.items(), *parts.items()))
     key = content_key(content or source, name, *signature, identities)
     found = _compiled.get(key)
     if found is None:
         with lock:
             found = _compiled.get(key)
             if found is None:
-                found = _compiled[key] = _compile(source, name, signature, extra)
+                found = _compiled[key] = _compile(source, name, signature, extra, parts)
     return found
 
 
@@ -158,12 +160,12 @@ def compile_plain(function: Callable[..., Any]) -> Callable[..., Any]:
     with lock:
         if function not in _kernels:
             separate = importlib.import_module("tracejit.codegen.intrinsics.separate")
-            name = _public_name(function)
+            name = public_name(function)
             _kernels[function] = separate.separate(_helper(function), name, bind, objects.keep)
         return _kernels[function]
 
 
-def _public_name(function: Callable[..., Any]) -> str | None:
+def public_name(function: Callable[..., Any]) -> str | None:
     """Return the name by which any process finds ``function``; None if only this one has it."""
     module = sys.modules.get(function.__module__)
     found = getattr(module, function.__qualname__, None)
@@ -202,11 +204,16 @@ def _with_helpers(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compile(
-    source: str, name: str, signature: tuple[ArgSpec, ...], extra: dict[str, object]
+    source: str,
+    name: str,
+    signature: tuple[ArgSpec, ...],
+    extra: dict[str, object],
+    pieces: dict[str, object],
 ) -> CompiledFunction:
     start = time.perf_counter()
-    path, function = jit_source(source, name, signature, extra)
-    return CompiledFunction(name, source, path, signature, function, time.perf_counter() - start, extra)
+    path, function = jit_source(source, name, signature, extra, pieces)
+    seconds = time.perf_counter() - start
+    return CompiledFunction(name, source, path, signature, function, seconds, {**extra, **pieces})
 
 
 def jit_source(
@@ -214,25 +221,25 @@ def jit_source(
     name: str,
     signature: tuple[ArgSpec, ...],
     extra: Mapping[str, object],
+    pieces: Mapping[str, object] = MappingProxyType({}),
     *,
     entry: bool = False,
 ) -> tuple[str, Any]:
     """Return the path of a source and Numba's dispatcher of its function ``name``.
 
-    With ``entry``, it has the entry of `codegen.intrinsics.entry_point` in the place of that for Python's objects, and
-    must not be called from Python.
+    ``extra`` is what the source refers to; ``pieces`` are called in the place of functions that it defines.  With
+    ``entry``, it has the entry of `codegen.intrinsics.entry_point` in the place of that for Python's objects, and must
+    not be called from Python.
     """
     numba = _numba()
-    path = write_source(source, name)
-    _silence_numba_about(numba, path)
     options: dict[str, Any] = {}
     if entry:
         entry_point = importlib.import_module("tracejit.codegen.intrinsics.entry_point")
         options["pipeline_class"] = entry_point.Pipeline
+    path = write_source(source, name)
     try:
-        code = compile(source, path, "exec")
-        namespace = {**_namespace(_names_in(code)), **extra}
-        exec(code, namespace)
+        namespace = _executed(source, path, extra)
+        namespace |= pieces
         types = tuple(_numba_type(numba, spec) for spec in signature)
         with _without_extensions():
             return path, _jit(numba, **options)(types)(namespace[name])
@@ -243,6 +250,21 @@ def jit_source(
             detail=f"{type(error).__name__}: {error}",
             hint="This is a defect of tracejit; please report it with the file above.",
         ) from error
+
+
+def jit_for_callers(source: str, name: str, extra: Mapping[str, object]) -> Any:
+    """Return Numba's dispatcher of the function ``name`` of a source, for the types that callers ask for."""
+    namespace = _executed(source, write_source(source, name), extra)
+    return _jit(_numba(), no_cpython_wrapper=True)(None)(namespace[name])
+
+
+def _executed(source: str, path: str, extra: Mapping[str, object]) -> dict[str, Any]:
+    """Return the globals of a source after it ran."""
+    _silence_numba_about(_numba(), path)
+    code = compile(source, path, "exec")
+    namespace = {**_namespace(_names_in(code)), **extra}
+    exec(code, namespace)
+    return namespace
 
 
 # --- the lazy imports: the only places where tracejit reaches for Numba -------------------------------------

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from tracejit.codegen.object_code import object_code
+from tracejit.codegen.pieces import Piece
 from tracejit.runtime import compile as door
 from tracejit.runtime import objects
 from tracejit.runtime.compile import ArgSpec, CompiledFunction, compile_function, compile_plain
 from tracejit.runtime.machine_code import Code
 from tracejit.runtime.native_calls import call
+from tracejit.runtime.piece_code import compile_piece
 from tracejit.runtime.progress import shown
 from tracejit.runtime.source_files import content_key
 
@@ -36,6 +38,8 @@ class Kernel:
     name, source, signature
     functions
         Plain functions that the source calls.
+    pieces
+        Functions of the source that are compiled by themselves.
     content
         What decides whether two sources do the same.
     code
@@ -47,6 +51,7 @@ class Kernel:
     source: str
     signature: tuple[ArgSpec, ...]
     functions: Functions = field(repr=False)
+    pieces: tuple[Piece, ...] = field(repr=False)
     content: str = field(repr=False)
     code: Code
     compile_seconds: float
@@ -64,7 +69,12 @@ class Kernel:
         """The same compiled by Numba for callers that Numba compiles, made when it is asked for."""
         functions = {name: compile_plain(function) for name, function in self.functions.items()}
         return compile_function(
-            self.source, self.name, self.signature, extra_namespace=functions, content=self.content
+            self.source,
+            self.name,
+            self.signature,
+            extra_namespace=functions,
+            pieces={piece.name: compile_piece(piece, self.functions) for piece in self.pieces},
+            content=self.content,
         )
 
 
@@ -84,7 +94,12 @@ def clear_kernels() -> None:
 
 
 def compile_kernel(
-    source: str, name: str, signature: Sequence[ArgSpec], functions: Functions, content: str
+    source: str,
+    name: str,
+    signature: Sequence[ArgSpec],
+    functions: Functions,
+    content: str,
+    pieces: tuple[Piece, ...] = (),
 ) -> Kernel:
     """Return the kernel ``name`` of ``source``; the same again costs a look-up, in another process a load.
 
@@ -97,6 +112,8 @@ def compile_kernel(
         Plain functions of tracejit that the source calls.
     content
         The source without comments.
+    pieces
+        Functions of the source that are compiled by themselves.
     """
     about = [
         f"{key}={function.__module__}.{function.__qualname__}" for key, function in sorted(functions.items())
@@ -107,14 +124,19 @@ def compile_kernel(
         with door.lock:
             found = _kernels.get(key)
             if found is None:
-                code, seconds = _code(key, source, name, tuple(signature), functions)
-                found = Kernel(name, source, tuple(signature), functions, content, code, seconds)
+                code, seconds = _code(key, source, name, tuple(signature), functions, pieces)
+                found = Kernel(name, source, tuple(signature), functions, pieces, content, code, seconds)
                 _kernels[key] = found
     return found
 
 
 def _code(
-    key: str, source: str, name: str, signature: tuple[ArgSpec, ...], functions: Functions
+    key: str,
+    source: str,
+    name: str,
+    signature: tuple[ArgSpec, ...],
+    functions: Functions,
+    pieces: tuple[Piece, ...],
 ) -> tuple[Code, float]:
     code = objects.find(key)
     if code is not None:
@@ -124,7 +146,8 @@ def _code(
     lines = source.count("\n")
     with shown(f"compiling {name!r}, {lines} lines"), door.without_collector():
         extra = {wish: compile_plain(function) for wish, function in functions.items()}
-        function = door.jit_source(source, name, signature, extra, entry=True)[1]
+        parts = {piece.name: compile_piece(piece, functions) for piece in pieces}
+        function = door.jit_source(source, name, signature, extra, parts, entry=True)[1]
     (made,) = function.overloads.values()
     entry_point = importlib.import_module("tracejit.codegen.intrinsics.entry_point")
     stored = object_code(made.library, entry_point.entry_name(made.fndesc), entry_point.results(made.fndesc))

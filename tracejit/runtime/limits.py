@@ -14,11 +14,11 @@ __all__ = ["MAX_PATHS", "runs_long", "warn_retraces"]
 MAX_PATHS = 32
 """Traces of one signature before a `RetraceWarning`."""
 
-MAX_EQUATIONS = 4000
-"""Longest tape that is written as loops at all."""
+MAX_EQUATIONS = 200_000
+"""Longest tape that is written as loops at all: its text takes half a minute."""
 
-MAX_LINES = 3000
-"""Longest generated code that is compiled: each line takes up to 10 ms and a megabyte."""
+MAX_LINES = 6000
+"""Longest generated code that is compiled, repeated pieces counted once: a line takes up to 5 ms."""
 
 
 def runs_long(entry: Entry) -> bool:

@@ -18,13 +18,16 @@ from typing import Any
 
 from tracejit.ops import lapack
 
-__all__ = ["HELPER", "NOWHERE_ELSE", "bind", "finder"]
+__all__ = ["HELPER", "NOWHERE_ELSE", "PIECE", "bind", "finder"]
 
 OWN = "tj"
 """Nobody else binds names that begin so."""
 
 HELPER = "tjk_"
 """Plain functions of tracejit, compiled by themselves."""
+
+PIECE = "tjp_"
+"""Pieces of long kernels."""
 
 NOWHERE_ELSE = f"{HELPER}here."
 """Those that only this process can have; what calls them is not kept."""
