@@ -9,7 +9,7 @@ from tracejit.codegen.emit import Program
 from tracejit.ir import dims
 from tracejit.ir.tape import Tape, input_symbols
 from tracejit.ops.base import REGISTRY
-from tracejit.runtime.compile import ArgSpec, compile_function
+from tracejit.runtime.compile import ArgSpec, compile_function, compile_plain
 from tracejit.runtime.piece_code import compile_piece
 
 Array = np.ndarray[Any, Any]
@@ -67,9 +67,7 @@ def run_compiled(program: Program, tape: Tape, args: Sequence[Any]) -> tuple[lis
 
 def compiled(program: Program) -> Any:
     """The source as a function for arrays."""
-    import numba
-
-    functions = {name: numba.njit(function) for name, function in program.functions.items()}
+    functions = {name: compile_plain(function) for name, function in program.functions.items()}
     inputs = [ArgSpec(a.dtype, a.ndim, "C" if a.layout == "C" else "A") for a in program.inputs]
     outputs = [ArgSpec(o.compute, len(o.shape), "C", True) for o in program.outputs if o.kind == "array"]
     pieces = {piece.name: compile_piece(piece, program.functions) for piece in program.pieces}

@@ -164,6 +164,7 @@ NAMESPACE = Names(
         "allocate": allocation.allocate,
         "distinct": memory.distinct,
         "fortran": fortran.fortran,
+        "matmul": fortran.matmul,
         "load": memory.load,
         "nanoseconds": signals.nanoseconds,
         "stop_if_interrupted": signals.stop_if_interrupted,

@@ -19,6 +19,7 @@ from tracejit.ir.tape import Atom
 from tracejit.ops.base import Opaque, as_atom
 from tracejit.ops.broadcasting import broadcast, convert, reduce_sum
 from tracejit.ops.elementwise import absorb_mul, accumulate, mul
+from tracejit.ops.lapack import matmul
 from tracejit.ops.linear import transpose
 
 __all__ = ["Contract", "Subscripts", "absorb_zeros", "contract", "contraction"]
@@ -107,7 +108,7 @@ class Contract(Product):
     def kernel(self, a: Aval, b: Aval, *, batch: int, summed: int, first: Form) -> Kernel:
         extents = self.extents(a, b, batch, summed, first)
         if a.inexact:
-            return _BLAS[first], extents
+            return matmul, (*extents, int(first[0]), int(not first[1]))
         return _integer_product, (*extents, *_strides(extents, first))
 
 
@@ -175,64 +176,36 @@ def _lifted(op: Product, operands: Any, batched: Any, batch: int, summed: int, f
 # --- kernels: plain functions on C-contiguous arrays --------------------------------------------------------
 
 
-def _blas_nn(a, b, y, size, rows, total, columns):  # type: ignore[no-untyped-def]
-    left, right = a.reshape((size, rows, total)), b.reshape((size, total, columns))
-    target = y.reshape((size, rows, columns))
-    for i in range(size):
-        np.dot(left[i], right[i], target[i])
-
-
-def _blas_nt(a, b, y, size, rows, total, columns):  # type: ignore[no-untyped-def]
-    left, right = a.reshape((size, rows, total)), b.reshape((size, columns, total))
-    target = y.reshape((size, rows, columns))
-    for i in range(size):
-        np.dot(left[i], right[i].T, target[i])
-
-
-def _blas_tn(a, b, y, size, rows, total, columns):  # type: ignore[no-untyped-def]
-    left, right = a.reshape((size, total, rows)), b.reshape((size, total, columns))
-    target = y.reshape((size, rows, columns))
-    for i in range(size):
-        np.dot(left[i].T, right[i], target[i])
-
-
-def _blas_tt(a, b, y, size, rows, total, columns):  # type: ignore[no-untyped-def]
-    left, right = a.reshape((size, total, rows)), b.reshape((size, columns, total))
-    target = y.reshape((size, rows, columns))
-    for i in range(size):
-        np.dot(left[i].T, right[i].T, target[i])
-
-
-_BLAS = {(False, True): _blas_nn, (False, False): _blas_nt, (True, True): _blas_tn, (True, False): _blas_tt}
+# Flat indices below: a reshape takes Numba 50 ms to compile.
 
 
 def _integer_product(a, b, y, size, rows, total, columns, ar, at, bt, bc):  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
-    left, right = a.reshape((size, rows * total)), b.reshape((size, total * columns))
-    target = y.reshape((size, rows, columns))
     for i in range(size):
+        left, right = i * rows * total, i * total * columns
         for r in range(rows):
+            row = (i * rows + r) * columns
             for c in range(columns):
-                target[i, r, c] = 0
+                y[row + c] = 0
             for k in range(total):
-                factor = left[i, r * ar + k * at]
+                factor = a[left + r * ar + k * at]
                 for c in range(columns):
-                    target[i, r, c] += factor * right[i, k * bt + c * bc]
+                    y[row + c] += factor * b[right + k * bt + c * bc]
 
 
 def _repair(y, a, b, z, size, rows, total, columns, ar, at, bt, bc):  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917
-    left, right = a.reshape((size, rows * total)), b.reshape((size, total * columns))
-    source, target = y.reshape((size, rows, columns)), z.reshape((size, rows, columns))
     for i in range(size):
+        left, right = i * rows * total, i * total * columns
         for r in range(rows):
             for c in range(columns):
-                target[i, r, c] = source[i, r, c]
-                if np.isfinite(source[i, r, c]):
+                place = (i * rows + r) * columns + c
+                z[place] = y[place]
+                if y[place] - y[place] == 0:  # a finite number
                     continue
-                target[i, r, c] = 0
+                z[place] = 0
                 for k in range(total):
-                    one, other = left[i, r * ar + k * at], right[i, k * bt + c * bc]
+                    one, other = a[left + r * ar + k * at], b[right + k * bt + c * bc]
                     if one != 0 and other != 0:
-                        target[i, r, c] += one * other
+                        z[place] += one * other
 
 
 contract = Contract()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LETTERS", "PREFIX", "address", "fortran", "integer", "letter"]
+__all__ = ["LETTERS", "PREFIX", "address", "fortran", "integer", "letter", "matmul"]
 
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 """Character of NumPy's dtype -> first letter of the routine."""
@@ -43,6 +43,23 @@ def fortran(routine: str, arguments: tuple[Any, ...]) -> None:
     first = next(LETTERS[a.dtype.char] for a in arguments if a.dtype.char in LETTERS)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arguments))(address(first + routine))
     call(*(a.ctypes.data for a in arguments))
+
+
+def matmul(  # noqa: PLR0913, PLR0917
+    a: Any, b: Any, y: Any, size: int, rows: int, total: int, columns: int, turned_a: int, turned_b: int
+) -> None:
+    """Write ``size`` products of matrices that lie one behind the other in C-contiguous memory.
+
+    ``a`` has matrices of ``rows`` by ``total``, or their transposes if ``turned_a``; ``b`` of ``total`` by ``columns``.
+    """
+
+    def taken(x: Any, height: int, width: int, turned: int) -> Any:
+        if turned:
+            return x.reshape((size, width, height)).swapaxes(1, 2)
+        return x.reshape((size, height, width))
+
+    left, right = taken(a, rows, total, turned_a), taken(b, total, columns, turned_b)
+    taken(y, rows, columns, 0)[...] = left @ right
 
 
 def integer(value: int) -> Any:

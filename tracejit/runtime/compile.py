@@ -155,9 +155,12 @@ def compile_plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a plain function for use in generated sources, which call its machine code: it is compiled once.
 
     It takes C-contiguous arrays, which it sees with a single axis each, and numbers.  Plain functions that it
-    calls are compiled with it; one that has the name of an intrinsic becomes that.
+    calls are compiled with it; one that has the name of an intrinsic becomes that, and so does the function itself.
     """
     with lock:
+        intrinsic = _namespace([function.__name__]).get(function.__name__)
+        if intrinsic is not None:
+            return intrinsic
         if function not in _kernels:
             separate = importlib.import_module("tracejit.codegen.intrinsics.separate")
             name = public_name(function)
