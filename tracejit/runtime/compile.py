@@ -139,7 +139,7 @@ def compile_function(
 
 def prepare_compiler() -> None:
     """Import everything that the first compilation would import."""
-    with lock, without_collector(), _without_extensions():
+    with lock, undisturbed():
         _numba()
         importlib.import_module("tracejit.codegen.vector_math")
         target: Any = importlib.import_module("numba.core.registry").cpu_target
@@ -244,7 +244,7 @@ def jit_source(
         namespace = _executed(source, path, extra)
         namespace |= pieces
         types = tuple(_numba_type(numba, spec) for spec in signature)
-        with _without_extensions():
+        with undisturbed():
             return path, _jit(numba, **options)(types)(namespace[name])
     except Exception as error:
         raise CompileError(
@@ -302,30 +302,25 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 @contextmanager
-def without_collector() -> Iterator[None]:
-    """Keep Python from looking for garbage among all that Numba makes at first, a fifth of the time."""
+def undisturbed() -> Iterator[None]:
+    """Compile without what would take longer than the compilation.
+
+    Numba loads all extensions that are installed when it compiles for the first time. They are for code of the user's
+    (rocket-fft imports scipy.fft); what generated code needs of them is imported where it is named, and the first
+    function that the user compiles loads them. And Python looks for garbage among all that Numba makes at first.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
-        yield
+        extensions: Any = importlib.import_module("numba.core.entrypoints")
+        loaded, extensions._already_initialized = extensions._already_initialized, True
+        try:
+            yield
+        finally:
+            extensions._already_initialized = loaded
     finally:
         if was_on:
             gc.enable()
-
-
-@contextmanager
-def _without_extensions() -> Iterator[None]:
-    """Let Numba not load the extensions that are installed, which it does when it compiles for the first time.
-
-    They are for code of the user's, and take as long as the compilation (rocket-fft imports scipy.fft); what generated
-    code needs of them is imported where it is named. The first function that the user compiles loads them.
-    """
-    extensions: Any = importlib.import_module("numba.core.entrypoints")
-    loaded, extensions._already_initialized = extensions._already_initialized, True
-    try:
-        yield
-    finally:
-        extensions._already_initialized = loaded
 
 
 def _jit(numba: Any, **options: Any) -> Callable[..., Any]:

@@ -115,9 +115,7 @@ def compile_kernel(
     pieces
         Functions of the source that are compiled by themselves.
     """
-    about = [
-        f"{key}={function.__module__}.{function.__qualname__}" for key, function in sorted(functions.items())
-    ]
+    about = [f"{wish}={door.public_name(f) or id(f)}" for wish, f in sorted(functions.items())]
     key = content_key(content, name, *signature, *about)
     found = _kernels.get(key)
     if found is None:
@@ -144,7 +142,7 @@ def _code(
     _compilations.append(key)
     start = time.perf_counter()
     lines = source.count("\n")
-    with shown(f"compiling {name!r}, {lines} lines"), door.without_collector():
+    with shown(f"compiling {name!r}, {lines} lines"), door.undisturbed():
         extra = {wish: compile_plain(function) for wish, function in functions.items()}
         parts = {piece.name: compile_piece(piece, functions) for piece in pieces}
         function = door.jit_source(source, name, signature, extra, parts, entry=True)[1]
