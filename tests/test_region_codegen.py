@@ -348,6 +348,39 @@ def test_rows_of_rows_are_read_where_they_are() -> None:
     same_interpreted(tape, rng.normal(size=12), rng.normal(size=(12, 12, 3)), rng.normal(size=12 * 12 * 3))
 
 
+def test_a_row_that_a_branch_needs_whole_is_copied_once() -> None:
+    def build(u: Atom, x: Atom) -> Any:
+        def row(i: Dim, u: Atom, entries: Atom) -> Any:
+            def entry(j: Dim, u: Atom) -> Any:
+                def small(u: Atom, entries: Atom) -> Atom:
+                    return put(u, add(get(entries, j), get(u, j)), j)
+
+                return [*if_(less(get(u, j), 0.5), small, lambda u, entries: u, u, entries)]
+
+            return for_(N, [u], entry)
+
+        return for_(N, [u], row, xs=[x])
+
+    tape = tape_of(build, (N,), (N, N))
+    inside = source(tape).split("for it0 in")[1].split("for i in")[0]
+    assert "for " not in inside
+    same_interpreted(tape, np.linspace(0, 1, 12), np.linspace(0, 1, 144).reshape(12, 12))
+
+
+def test_an_entry_that_is_kept_is_kept_as_a_number() -> None:
+    def build(u: Atom) -> Any:
+        def step(i: Dim, u: Atom) -> Any:
+            before, after = get(u, i), sin(get(u, i + 1))
+            u = put(u, after, i)
+            return [put(u, mul(before, after), i + 1)]
+
+        return for_(N - 1, [u], step)
+
+    tape = tape_of(build, (N,))
+    assert arrays(tape) == 0
+    same_interpreted(tape, np.linspace(0, 1, 12))
+
+
 def test_rows_of_an_array_that_changes_are_read_before_it_does() -> None:
     def build(x: Atom) -> Any:
         def row(i: Dim, x: Atom) -> Any:

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tracejit.codegen.intrinsics.libm import has_vector_library
 from tracejit.codegen.vector_math import NAMESPACE
 from tracejit.runtime.compile import ArgSpec, CompiledFunction, compile_function
@@ -162,6 +163,19 @@ def test_integers_divide_and_wrap_as_in_numpy(dtype):
         assert_same_bits(result, getattr(np, name)(values).astype(dtype), name)
     a, b = a[(b >= 0) & (b < 9)], b[(b >= 0) & (b < 9)]
     assert_same_bits(evaluate(["power"], [a, b])["power"], np.power(a, b), "power")
+
+
+@pytest.mark.parametrize("exponent", [-1.5, -0.5, 1.5, 2.5])
+def test_powers_of_halves_are_numpys(exponent, rng):
+    """Roots and products in the place of the general function: also where those are special."""
+    x = np.concatenate([wide_sample(F8, rng), 10.0 ** rng.uniform(-320, 308, 4000)])
+    with np.errstate(all="ignore"):
+        expected = x**exponent
+        result = tj.jit(lambda x: x**exponent)(x)
+    special = ~np.isfinite(expected) | (expected == 0)
+    np.testing.assert_array_equal(result[special], expected[special])
+    np.testing.assert_array_equal(np.signbit(result[special]), np.signbit(expected[special]))
+    np.testing.assert_array_max_ulp(result[~special], expected[~special], maxulp=2)
 
 
 def test_negative_power_of_integers_raises():

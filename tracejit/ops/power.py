@@ -20,6 +20,14 @@ __all__ = ["power"]
 # Same values (to 2 ulp) as the general function, which takes twenty times longer.
 _SHORT = {-1: "reciprocal({0})", 2: "square({0})", 3: "square({0}) * {0}", 4: "square(square({0}))"}
 
+# Halves, of doubles; the general function knows that a power of minus infinity is not invalid.
+_HALVES = {
+    -1.5: "where({0} == -np.inf, 0.0, divide(reciprocal({0}), sqrt({0})))",
+    -0.5: "where({0} == -np.inf, 0.0, reciprocal(sqrt({0} + 0.0)))",
+    1.5: "where({0} == -np.inf, np.inf, {0} * sqrt({0}))",
+    2.5: "where({0} == -np.inf, np.inf, square({0}) * sqrt({0}))",
+}
+
 
 class Power(Elementwise):
     """A literal exponent is known to the derivative and to the loop."""
@@ -36,7 +44,10 @@ class Power(Elementwise):
         return super().__call__(x, p)
 
     def expression(self, names: Sequence[str], operands: Sequence[Atom]) -> str:
-        short = _SHORT.get(exponent_of(operands[1]))
+        number = exponent_of(operands[1])
+        short = _SHORT.get(number)
+        if short is None and operands[0].dtype == np.float64:
+            short = _HALVES.get(number)
         return super().expression(names, operands) if short is None else short.format(*names)
 
 

@@ -23,6 +23,7 @@ from tracejit.ir import dims
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.base import Opaque, Reduction
+from tracejit.ops.broadcasting import expand_dims
 from tracejit.ops.indexing import Gather, Scatter
 from tracejit.ops.loop import BindSize
 from tracejit.ops.reduction import ArgReduction
@@ -270,9 +271,17 @@ class _Analysis:
         kept = sum(dims.hint(v.aval.size) for v in pinned if v.shape)
         if not must and kept > 2 * dims.hint(base.aval.size):
             return False
-        self.found.pinned.update(pinned)
+        numbers = [self._number(v) for v in pinned]
+        self.found.pinned.update(numbers)
         self.found.reads.update(fresh)
+        self.found.reads.update(dict.fromkeys(numbers, Nothing))
         return True
+
+    def _number(self, var: Var) -> Var:
+        """Return the number that ``var`` is an array of: kept in a register, where the array would be in memory."""
+        made = self.defs[var]
+        number = made.operands[0]
+        return number if made.op is expand_dims and isinstance(number, Var) and not number.shape else var
 
     def _reads_of(self, atoms: Sequence[Atom], fresh: Mapping[Var, frozenset[Var]]) -> frozenset[Var]:
         known = [fresh.get(a, self.found.reads.get(a, Nothing)) for a in atoms if isinstance(a, Var)]

@@ -143,7 +143,8 @@ def _put(stack: Var, y: Atom, index: Dim, source: Source | None) -> list[Eqn]:
 def _while(eqn: Eqn) -> Lowered:
     carries: int = eqn.params["carries"]
     states = tuple(State(a, v) for a, v in zip(eqn.operands[:carries], eqn.results[:-1], strict=True))
-    return Lowered(states, eqn.operands[carries:], (eqn.params["cond"], eqn.params["body"]))
+    bodies = (eqn.params["cond"], numbers_first(eqn.params["body"]))
+    return Lowered(states, eqn.operands[carries:], bodies)
 
 
 def _cond(eqn: Eqn) -> Lowered:
@@ -158,7 +159,7 @@ def _cond(eqn: Eqn) -> Lowered:
     for branch in branches:
         first = [branch.inputs[taken[n]] if n in taken else Var(v.aval) for n, v in enumerate(eqn.results)]
         inputs = (*first, *(branch.inputs[n] for n in rest))
-        bodies.append(Tape(inputs, (), branch.eqns, branch.outputs))
+        bodies.append(numbers_first(Tape(inputs, (), branch.eqns, branch.outputs)))
     return Lowered(states, tuple(operands[n] for n in rest), tuple(bodies))
 
 

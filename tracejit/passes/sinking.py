@@ -21,8 +21,10 @@ from typing import Any
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
-from tracejit.ops.broadcasting import expand_dims, squeeze
-from tracejit.ops.joining import slice_update
+from tracejit.ops.base import Op, Reduction
+from tracejit.ops.broadcasting import Convert, expand_dims, squeeze
+from tracejit.ops.elementwise import Elementwise
+from tracejit.ops.joining import slice_add, slice_update
 from tracejit.ops.linear import reshape, slice_, transpose
 from tracejit.ops.loop import Loop
 from tracejit.passes.simplify import simplify
@@ -194,13 +196,13 @@ def _reading(loop: Eqn, makers: dict[Var, Eqn], fixed: Set[Var]) -> Eqn:
     taking: list[Eqn] = []
     for number, atom in reversed(list(enumerate(xs))):
         views = _views(atom, makers, fixed)
-        if views:
+        if views and _read_by_entries(rows[number], body):
             base, whole = _taken(views, inputs, consts)
             taking += [*base, *_row(whole, rows[number], dims.poly(loop.params["index"]))]
             del xs[number], rows[number]
     for number in reversed(range(end - nc)):
         views = _views(consts[number], makers, fixed)
-        if views:
+        if views and _read_by_entries(inputs[number], body):
             old = inputs[number]
             base, whole = _taken(views, inputs, consts)
             taking += [
@@ -224,6 +226,28 @@ def _views(atom: Atom, makers: dict[Var, Eqn], fixed: Set[Var]) -> list[Eqn]:
         found.append(makers[atom])
         atom = found[-1].operands[0]
     return found[::-1] if atom in fixed and found and found[0].results[0].shape else []
+
+
+def _read_by_entries(var: Var, body: Tape) -> bool:
+    """Return whether a body reads an array where it computes with it, so that it needs no copy in memory."""
+    todo = [(var, body)]
+    while todo:
+        array, tape = todo.pop()
+        if array in tape.outputs:
+            return False
+        for eqn in tape.eqns:
+            for place in (n for n, a in enumerate(eqn.operands) if a is array):
+                if eqn.op in _VIEWS and eqn.results[0].shape:
+                    todo.append((eqn.results[0], tape))
+                elif isinstance(eqn.op, Loop) and place >= eqn.params["carries"]:
+                    todo.append((eqn.params["body"].inputs[place], eqn.params["body"]))
+                elif not (_computes(eqn.op) or (eqn.op in (slice_update, slice_add) and place == 1)):
+                    return False
+    return True
+
+
+def _computes(op: Op) -> bool:
+    return isinstance(op, Elementwise | Convert | Reduction) or op in _VIEWS
 
 
 def _taken(views: Sequence[Eqn], inputs: list[Var], consts: list[Atom]) -> tuple[list[Eqn], Var]:
