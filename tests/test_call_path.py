@@ -1,5 +1,7 @@
 """Prepared calls: machine code checks the arguments and what was read, and misses whenever something differs."""
 
+import os
+import signal
 import sys
 import threading
 from types import SimpleNamespace
@@ -9,7 +11,9 @@ import pytest
 
 import tracejit as tj
 from tracejit.runtime import object_layout
+from tracejit.runtime.compile import ArgSpec
 from tracejit.runtime.dispatch import MISS, _miss
+from tracejit.runtime.kernel import compile_kernel
 
 X, Y = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])
 SCALE = 2.0
@@ -241,3 +245,32 @@ def test_many_sizes_have_plans_at_once():
         for x in sizes:
             np.testing.assert_array_equal(g(x), 2 * x)
     assert len(g._plans._known) == len(sizes)
+
+
+def test_a_planned_call_can_be_interrupted():
+    def count(x):
+        steps = 0.0
+        while x > 0.0:
+            x = x - 1e-9
+            steps = steps + 1.0
+        return steps
+
+    g = tj.jit(count)
+    assert plan_of(g, 1e-9)(2e-9) >= 2
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            g(1e9)
+    finally:
+        timer.cancel()
+    assert g(3e-9) >= 3
+
+
+def test_a_kernel_refuses_arrays_that_it_was_not_compiled_for():
+    source = "def f(x):\n    return (x[0],)\n"
+    kernel = compile_kernel(source, "f", (ArgSpec(np.dtype("f8"), 1),), {}, source)
+    assert kernel(X) == (1.0,)
+    for wrong in (X.astype("f4"), X[:, None], X[::2], X.astype(">f8")):
+        with pytest.raises(tj.errors.InternalError):
+            kernel(wrong)

@@ -233,3 +233,23 @@ def f(a):
 assert f(np.eye(3)) == 3.0
 """
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "TRACEJIT_CACHE": "0"})
+
+
+def test_blas_is_found_without_scipy_linalg_and_scipy_stays_whole():
+    code = """
+import sys
+from tracejit.ops import lapack
+assert lapack.address("dgemm") and lapack.address("zgetrf")
+assert "scipy.linalg" not in sys.modules and "numba" not in sys.modules
+import numpy as np, scipy.linalg, scipy.linalg.cython_blas, scipy.linalg.cython_lapack
+assert lapack.address.__wrapped__("dgemm") == lapack.address("dgemm")
+assert scipy.linalg.inv(np.eye(2) * 2)[0, 0] == 0.5
+import numba
+
+@numba.njit
+def f(a):
+    return np.dot(a, a)[0, 0] + np.linalg.inv(a)[0, 0]
+
+assert f(np.eye(3)) == 2.0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

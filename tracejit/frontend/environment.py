@@ -9,7 +9,6 @@ presented as shadows, and what the user's code stores lands in these.
 
 from __future__ import annotations
 
-import argparse
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -266,7 +265,7 @@ class Environment:
         return known[1] if known else self.remember(module, shadow_module(self, module))
 
     def _instance(self, value: Any, origin: Origin) -> Any:
-        if can_shadow(type(value)) or type(value) in _HOLDERS:
+        if can_shadow(type(value)) or _only_holds(type(value)):
             try:
                 return shadow_instance(self, value, origin)
             except CannotShadow as reason:
@@ -341,8 +340,10 @@ def _contents(cell: CellType) -> Any:
 
 _CODE = (FunctionType, MethodType, ModuleType, type, functools.partial, LRU_CACHE)
 
-# Classes of libraries whose instances only hold what the user puts there.
-_HOLDERS = (SimpleNamespace, argparse.Namespace)
+
+def _only_holds(cls: type) -> bool:
+    """Return whether a class is a library's whose instances hold what the user puts there, and nothing else."""
+    return cls is SimpleNamespace or (cls.__module__, cls.__qualname__) == ("argparse", "Namespace")
 
 
 def shadow(function: Any, lift: Lift, replace: Mapping[int, Any], reads: Reads) -> Any:

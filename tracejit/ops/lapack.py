@@ -11,6 +11,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import importlib.machinery
+import importlib.util
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,10 +31,27 @@ _MODULES = ("scipy.linalg.cython_lapack", "scipy.linalg.cython_blas")
 
 
 @functools.cache
+def _table(name: str) -> dict[str, Any]:
+    """Return the functions of one of scipy's modules for Cython.
+
+    The package around it, which takes a tenth of a second to import, is not needed for that.
+    """
+    if name not in sys.modules:
+        package, _, _ = name.rpartition(".")
+        folders = importlib.import_module("scipy").__path__
+        places = [str(Path(folder, package.removeprefix("scipy."))) for folder in folders]
+        spec = importlib.machinery.PathFinder.find_spec(name, places)
+        if spec is not None and spec.loader is not None:
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module.__pyx_capi__
+    return importlib.import_module(name).__pyx_capi__
+
+
+@functools.cache
 def address(name: str) -> int:
     """Return the address of a routine such as ``dgetrf``."""
-    tables = (importlib.import_module(m).__pyx_capi__ for m in _MODULES)
-    capsule = next(table[name] for table in tables if name in table)
+    capsule = next(table[name] for table in map(_table, _MODULES) if name in table)
     named, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     named.restype, named.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

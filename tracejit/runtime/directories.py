@@ -12,7 +12,7 @@ import contextlib
 import os
 import stat
 import sys
-import tempfile
+import time
 from pathlib import Path
 
 __all__ = [
@@ -39,7 +39,7 @@ def cache_directory() -> Path:
     if chosen:
         return Path(chosen)
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir())) / "tracejit" / "cache"
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "tracejit" / "cache"
     if sys.platform == "darwin":
         return Path("~/Library/Caches/tracejit").expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tracejit"
@@ -86,7 +86,8 @@ def read_private(path: Path) -> bytes:
 
 def write_atomically(path: Path, contents: bytes) -> None:
     """Write beside and rename: another process sees the whole file or none."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    beside = path.with_name(f"{path.name}.{os.getpid()}.{time.monotonic_ns()}.tmp")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(contents)

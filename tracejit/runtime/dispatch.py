@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.codegen.emit import Argument
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.frontend.reads import Place, Reads
 from tracejit.frontend.trace import Static
@@ -139,11 +140,7 @@ def make_plan(entry: Entry, args: Sequence[Any], function: Callable[..., Any]) -
     finds = [*(Find("argument", n) for n in range(len(args))), *finds]
     inputs = [_input(find, value) for find, value in zip(finds, given, strict=True)]
     inputs += [_input(Find("object", array), array) for array in entry.consts()]
-    taken = [
-        i
-        for i, a in zip(inputs, program.inputs, strict=True)
-        if i is not None and np.dtype(i.dtype) == a.dtype
-    ]
+    taken = [i for i, a in zip(inputs, program.inputs, strict=True) if i is not None and _serves(i, a)]
     if len(taken) < len(inputs):
         return None
     flat = not _is_tuples(entry.out_tree)
@@ -196,6 +193,15 @@ def _input(find: Find, value: Any) -> Input | None:
     if not (value.dtype.isnative and value.flags.aligned and compute_dtype(value.dtype) == value.dtype):
         return None
     return ArrayInput(find, value.dtype, value.shape, value.flags.c_contiguous)
+
+
+def _serves(given: Input, wanted: Argument) -> bool:
+    """Return whether compiled code finds at an argument what it was compiled for."""
+    if np.dtype(given.dtype) != wanted.dtype:
+        return False
+    if isinstance(given, ScalarInput):
+        return wanted.ndim is None
+    return len(given.shape) == wanted.ndim and (given.contiguous or wanted.layout == "A")
 
 
 def _checks(reads: Reads, function: Any) -> list[Check] | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.codegen.object_code import object_code
 from tracejit.codegen.pieces import Piece
+from tracejit.errors import InternalError
 from tracejit.runtime import compile as door
 from tracejit.runtime import objects
 from tracejit.runtime.compile import ArgSpec, CompiledFunction, compile_function, compile_plain
@@ -59,7 +60,7 @@ class Kernel:
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         """Return the scalars that the function returns; arrays have exactly the dtypes of the signature."""
         given = [
-            np.asarray(a, spec.dtype) if spec.ndim is None else a
+            np.asarray(a, spec.dtype) if spec.ndim is None else _exactly(a, spec)
             for a, spec in zip(arguments, self.signature, strict=True)
         ]
         return call(self.code, given, [spec.ndim is not None for spec in self.signature])
@@ -76,6 +77,15 @@ class Kernel:
             pieces={piece.name: compile_piece(piece, self.functions) for piece in self.pieces},
             content=self.content,
         )
+
+
+def _exactly(array: Any, spec: ArgSpec) -> Any:
+    """Return an array that is what machine code takes it for; raise if it is something else."""
+    if array.dtype != spec.dtype or array.ndim != spec.ndim or not array.flags.aligned:
+        raise InternalError(f"A kernel for {spec} was given an array {array.dtype.str}[{array.ndim}].")
+    if spec.layout == "C" and not array.flags.c_contiguous:
+        raise InternalError(f"A kernel for {spec} was given an array with strides {array.strides}.")
+    return array
 
 
 _kernels: dict[str, Kernel] = {}
