@@ -11,6 +11,7 @@ from op_table import run
 from tracejit.ir.check import check
 from tracejit.ops.broadcasting import expand_dims
 from tracejit.ops.elementwise import mul
+from tracejit.ops.joining import slice_add
 from tracejit.ops.linear import reshape, slice_, transpose
 from tracejit.passes.simplify import simplify
 
@@ -108,6 +109,36 @@ def test_what_is_overwritten_before_it_is_read_is_not_written() -> None:
         smaller = check(simplify(tape))
         assert [e.op.name for e in equations(smaller)].count("slice_update") == updates, smaller
         np.testing.assert_array_equal(run(smaller, args)[0], run(tape, args)[0])
+
+
+def added(a: Any, value: Any, *place: Any) -> Any:
+    return slice_add(a, expand_dims(value, axes=(0, 1)), start=place, step=(1, 1))
+
+
+def test_what_is_added_to_zeros_is_written() -> None:
+    """The cotangent of ``u[i] -= ...`` is taken out, and put back."""
+
+    def apart(a: Any, v: Any) -> Any:
+        old = get(a, K + 1, 2)
+        a = put(a, 0.0, K + 1, 2)
+        return added(added(added(a, get(v, 0), K, 2), get(v, 1), K + 1, 3), old, K + 1, 2)
+
+    def together(a: Any, v: Any) -> Any:
+        a = put(a, 0.0, K, 2)
+        return added(added(a, get(v, 0), 1, 2), get(v, 1), K, 2)
+
+    def read_between(a: Any, v: Any) -> Any:
+        a = added(put(a, 0.0, K + 1, 2), get(v, 0), K, 2)
+        return mul(a, added(a, get(v, 1), K + 1, 2))
+
+    args = [np.arange(36.0).reshape(6, 6), np.arange(6.0) + 0.5]
+    for function, updates in ((apart, 0), (together, 1), (read_between, 1)):
+        tape = tape_of(lambda a, v, k, f=function: f(a, v), (N, N), (N,), (K,))
+        smaller = check(simplify(tape))
+        assert [e.op.name for e in equations(smaller)].count("slice_update") == updates, smaller
+        for k in (1, 2):
+            results = (run(t, [*args, np.zeros(k)])[0] for t in (tape, smaller))
+            np.testing.assert_array_equal(*results)
 
 
 def test_overlap_is_not_read_past() -> None:

@@ -2,7 +2,7 @@
 code.
 
 Identities that NumPy's rounding, NaNs or signed zeros do not respect (``0*x = 0``, ``x + 0 = x``) are not in
-the table.
+the table; but sums of cotangents may begin with the first of them instead of with zeros.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracejit.ops.arithmetic import divide, subtract
 from tracejit.ops.base import Op
 from tracejit.ops.broadcasting import broadcast, convert, expand_dims, reduce_sum, squeeze
 from tracejit.ops.elementwise import Elementwise, absorb_mul, add, mul, neg, select
-from tracejit.ops.joining import slice_update
+from tracejit.ops.joining import slice_add, slice_update
 from tracejit.ops.linear import slice_, transpose
 from tracejit.ops.reduction import size_of
 from tracejit.ops.region import Region
@@ -28,7 +28,14 @@ from tracejit.passes.chains import UPDATES
 from tracejit.passes.common import merge_common
 from tracejit.passes.dead_code import remove_dead
 from tracejit.passes.ordering import reads_first
-from tracejit.passes.slices import last_update, merged_slice, merged_update, moved_update
+from tracejit.passes.slices import (
+    last_update,
+    merged_add,
+    merged_slice,
+    merged_update,
+    moved_update,
+    written_back,
+)
 from tracejit.passes.tidy import tidy
 
 __all__ = ["simplify"]
@@ -333,6 +340,18 @@ def _update_part(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
 def _update_again(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
     """update(update(x, v), w) -> update(x, w), where both write the same entries and nobody reads them between"""
     return last_update(rewriter.made_by, x[0], x[1], **params) if rewriter.used_once(x[0]) else None
+
+
+@rule(slice_update)
+def _update_with_itself(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
+    """update(x, slice(x)) -> x"""
+    return written_back(rewriter.made_by, x[0], x[1], **params)
+
+
+@rule(slice_add)
+def _add_to_zeros(rewriter: Rewriter, x: list[Atom], params: Any) -> Atom | None:
+    """add(update(x, 0), w) -> update(x, w)"""
+    return merged_add(rewriter.made_by, rewriter.used_once, x[0], x[1], **params)
 
 
 @rule(squeeze)

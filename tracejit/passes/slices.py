@@ -14,14 +14,15 @@ from tracejit.ir.aval import Shape
 from tracejit.ir.tape import Atom, Eqn, Lit
 from tracejit.ops.base import Op
 from tracejit.ops.broadcasting import broadcast, expand_dims, squeeze
-from tracejit.ops.joining import slice_update
+from tracejit.ops.joining import slice_add, slice_update
 from tracejit.ops.linear import reshape, slice_, transpose
 
-__all__ = ["last_update", "merged_slice", "merged_update", "moved_update"]
+__all__ = ["last_update", "merged_add", "merged_slice", "merged_update", "moved_update", "written_back"]
 
 MadeBy = Callable[[Atom, Op], Eqn | None]
 Params = Mapping[str, Any]
 Steps = tuple[int, ...]
+Region = tuple[Shape, Shape, Steps]  # start, size, step
 
 
 def merged_slice(made_by: MadeBy, x: Atom, start: Shape, size: Shape, step: Steps) -> Atom | None:
@@ -97,9 +98,14 @@ def _of_update(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom | None
     there, steps = made.params["start"], made.params["step"]
     if (there, v.shape, steps) == (start, size, step):
         return v
-    axes = zip(start, size, step, there, v.shape, steps, strict=True)
-    apart = any(a == b == 1 and (_after(s, t + m) or _after(t, s + n)) for s, n, a, t, m, b in axes)
+    apart = _apart((start, size, step), (there, v.shape, steps))
     return slice_(x, start=start, size=size, step=step) if apart else None
+
+
+def _apart(left: Region, right: Region) -> bool:
+    """Return whether two regions of an array are proved to have no entry in common."""
+    axes = (one + other for one, other in zip(zip(*left, strict=True), zip(*right, strict=True), strict=True))
+    return any(a == b == 1 and (_after(s, t + m) or _after(t, s + n)) for s, n, a, t, m, b in axes)
 
 
 def _after(left: dims.Dim, right: dims.Dim) -> bool:
@@ -152,6 +158,58 @@ def last_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) ->
     if (before.params["start"], before.params["step"]) != (start, step):
         return None
     return slice_update(before.operands[0], v, start=start, step=step)
+
+
+def merged_add(
+    made_by: MadeBy, once: Callable[[Atom], bool], x: Atom, w: Atom, start: Shape, step: Steps
+) -> Atom | None:
+    """add(update(x, 0), w) -> update(x, w), also if something was added elsewhere between.
+
+    Cotangents begin as zeros, and what is added is what they are; the sign of a zero aside.
+    """
+    between: list[Eqn] = []
+    region = (start, w.shape, step)
+    while once(x) and (made := made_by(x, slice_add)) is not None and _apart(_region_of(made), region):
+        between.append(made)
+        x = made.operands[0]
+    before = made_by(x, slice_update)
+    if (
+        before is None
+        or not once(x)
+        or _region_of(before) != region
+        or not _is_zero(made_by, before.operands[1])
+    ):
+        return None
+    result: Atom = slice_update(before.operands[0], w, start=start, step=step)
+    for made in reversed(between):
+        result = slice_add(result, made.operands[1], start=made.params["start"], step=made.params["step"])
+    return result
+
+
+def _region_of(update: Eqn) -> Region:
+    return update.params["start"], update.operands[1].shape, update.params["step"]
+
+
+def _is_zero(made_by: MadeBy, atom: Atom) -> bool:
+    made = made_by(atom, broadcast)
+    value = atom if made is None else made.operands[0]
+    return isinstance(value, Lit) and value.is_value(0.0)
+
+
+def written_back(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) -> Atom | None:
+    """update(x, slice(x)) -> x, where that is the same slice."""
+    lifted = made_by(v, expand_dims)
+    dropped = None if lifted is None else made_by(lifted.operands[0], squeeze)
+    if lifted is not None and (dropped is None or dropped.params["axes"] != lifted.params["axes"]):
+        return None
+    read = made_by(v if dropped is None else dropped.operands[0], slice_)
+    if read is None or read.operands[0] is not x:
+        return None
+    return (
+        x
+        if (read.params["start"], read.params["size"], read.params["step"]) == (start, v.shape, step)
+        else None
+    )
 
 
 def moved_update(made_by: MadeBy, x: Atom, perm: Steps) -> Atom | None:
