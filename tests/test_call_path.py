@@ -274,3 +274,60 @@ def test_a_kernel_refuses_arrays_that_it_was_not_compiled_for():
     for wrong in (X.astype("f4"), X[:, None], X[::2], X.astype(">f8")):
         with pytest.raises(tj.errors.InternalError):
             kernel(wrong)
+
+
+def test_decisions_are_compared_by_machine_code():
+    def f(x, limit):
+        if np.sum(x) > limit:
+            return np.sum(x**2)
+        if x[0] == 0.0:
+            return np.sum(3 * x)
+        return np.sum(x**3)
+
+    g = tj.grad(f)
+    cases = [
+        (X, 0.0, 2 * X),
+        (X, 100.0, 3 * X**2),
+        (X * 0, 1.0, np.full(3, 3.0)),
+        (-0.0 * X, 1.0, np.full(3, 3.0)),
+    ]
+    for _ in range(4):
+        for x, limit, want in cases:
+            np.testing.assert_allclose(g(x, limit), want)
+    plans = next(iter(g._plans._known.values()))
+    assert len(plans) == 3
+    for x, limit, want in cases[:3]:
+        found = [plan(x, limit) for plan in plans]
+        (hit,) = [value for value in found if value is not MISS]
+        np.testing.assert_allclose(hit, want)
+
+
+def test_a_kernel_that_fails_on_another_path_is_a_miss():
+    def f(x, i):
+        if i[0] < 3:
+            return np.sum(x[i] ** 2)
+        return np.sum(x)
+
+    g = tj.grad(f)
+    inside, outside = np.array([1]), np.array([7])
+    for _ in range(3):
+        np.testing.assert_allclose(g(X, inside), [0, 4.0, 0])
+        np.testing.assert_allclose(g(X, outside), [1.0, 1.0, 1.0])
+
+
+def test_whole_numbers_are_data():
+    g = tj.grad(lambda x, n: np.sum(x * n))
+    plan = plan_of(g, X, 3)
+    np.testing.assert_array_equal(plan(X, -1), [-1.0] * 3)
+    np.testing.assert_array_equal(plan(X, 2**62), [2.0**62] * 3)
+    assert plan(X, 2**63) is plan(X, True) is plan(X, 3.0) is plan(X, np.int64(3)) is MISS
+    for number in (np.int32(5), np.uint8(200), np.float32(0.5), np.bool_(True)):
+        np.testing.assert_array_equal(plan_of(g, X, number)(X, number), np.full(3, float(number)))
+
+
+def test_a_size_that_the_trace_pinned_is_compared():
+    g = tj.grad(lambda x, n: sum(np.sum(x**k) for k in range(1, n + 1)))
+    for n in (1, 2, 3, 2, 1):
+        want = sum(k * X ** (k - 1) for k in range(1, n + 1))
+        for _ in range(3):
+            np.testing.assert_allclose(g(X, n), want)

@@ -8,6 +8,7 @@ as the plan wants it, and the caller then goes the long way. The text is LLVM's;
     for input in plan.inputs:   object = find(input); if not fits(input, object): return miss
     for array in plan.arrays:   PyArray_NewFromDescr(...)
     status = entry(slots)                                       # without the interpreter lock
+    for guard in plan.guards:   if scalars[guard.number] is not guard.expected: return miss
     for step in plan.results:   push an array, push a scalar, or make a tuple of the last ones
 """
 
@@ -20,27 +21,33 @@ __all__ = [
     "ARRAY_WORDS",
     "CALL",
     "CHECK_WORDS",
+    "FLOATING",
     "HEADER_WORDS",
     "INPUT_WORDS",
     "INVOKE",
     "PACK",
     "RESULT_WORDS",
     "SCALAR",
+    "WHOLE",
 ]
 
 # Words per record. "Offset" counts bytes from the start of the plan.
-HEADER_WORDS = 15
+HEADER_WORDS = 17
 """entry, miss, arguments, checks, offset, inputs, offset, arrays, offset, scalars, steps of the result, offset, and
-the functions PyArray_NewFromDescr and PyArray_Scalar, the type of arrays"""
+the functions PyArray_NewFromDescr and PyArray_Scalar, the type of arrays, decisions, offset"""
 CHECK_WORDS = 4
 """how to find it (0: argument a, 1: object a, 2: entry b of dict a, 3: at byte b of a), a, b, expected object"""
 INPUT_WORDS = 9
-"""how to find it, a, b, type, axes (-1: a scalar), offset of the extents, dtype, mask of flags, flags"""
+"""how to find it, a, b, type, axes (`FLOATING`, `WHOLE`: none), offset of the extents, dtype, mask of flags, flags"""
+FLOATING, WHOLE = -1, -2
+"""A number that lies behind the header of its object; an `int`."""
 ARRAY_WORDS = 3
 """axes, offset of the extents, dtype"""
 RESULT_WORDS = 3
 """kind (`ARRAY` a, `SCALAR` a of dtype b, `PACK`: a tuple of the last a), a, b"""
 ARRAY, SCALAR, PACK = 0, 1, 2
+GUARD_WORDS = 3
+"""scalar, mask of its bits, the bits that it has if Python would have gone this way"""
 
 INVOKE = """
 declare ptr @PyEval_SaveThread()
@@ -60,6 +67,9 @@ declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare ptr @PyErr_Occurred()
+declare void @PyErr_Clear()
 
 ; The object that a record names, borrowed; null if there is none.
 define internal ptr @find(ptr %record, ptr %args) {
@@ -202,6 +212,11 @@ start:
   %new.scalar = load ptr, ptr %new.scalar.place
   %array.type.place = getelementptr i64, ptr %plan, i64 14
   %array.type = load ptr, ptr %array.type.place
+  %guards.count.place = getelementptr i64, ptr %plan, i64 15
+  %guards.count = load i64, ptr %guards.count.place
+  %guards.offset.place = getelementptr i64, ptr %plan, i64 16
+  %guards.offset = load i64, ptr %guards.offset.place
+  %guards = getelementptr i8, ptr %plan, i64 %guards.offset
   %objects.count = add i64 %inputs.count, %arrays.count
   %slots.used = add i64 %objects.count, %scalars.count
   %slots.count = add i64 %slots.used, 1
@@ -209,6 +224,7 @@ start:
   %slots = alloca ptr, i64 %slots.count
   %scalars.size = mul i64 %scalars.count, 16
   %scalars = alloca i8, i64 %scalars.size, align 16
+  %wholes = alloca i64, i64 %inputs.count
   %stack = alloca ptr, i64 %steps.count
   %about = alloca ptr
   %same.nargs = icmp eq i64 %nargs, %nargs.wanted
@@ -237,10 +253,34 @@ input.body:
   %input.record = getelementptr i64, ptr %inputs, i64 %i.words
   %object = call ptr @find(ptr %input.record, ptr %args)
   %object.fits = call i1 @fits(ptr %input.record, ptr %object, ptr %plan)
-  br i1 %object.fits, label %input.kept, label %missed
-input.kept:
+  br i1 %object.fits, label %input.known, label %missed
+input.known:
   %object.place = getelementptr ptr, ptr %objects, i64 %i
   store ptr %object, ptr %object.place
+  %object.slot = getelementptr ptr, ptr %slots, i64 %i
+  %object.axes.place = getelementptr i64, ptr %input.record, i64 4
+  %object.axes = load i64, ptr %object.axes.place
+  %is.whole = icmp eq i64 %object.axes, WHOLE
+  br i1 %is.whole, label %input.whole, label %input.contents
+input.whole:
+  %whole = call i64 @PyLong_AsLongLong(ptr %object)
+  %whole.place = getelementptr i64, ptr %wholes, i64 %i
+  store i64 %whole, ptr %whole.place
+  store ptr %whole.place, ptr %object.slot
+  %whole.doubtful = icmp eq i64 %whole, -1
+  br i1 %whole.doubtful, label %input.doubtful, label %input.kept
+input.doubtful:
+  %whole.error = call ptr @PyErr_Occurred()
+  %whole.fits = icmp eq ptr %whole.error, null
+  br i1 %whole.fits, label %input.kept, label %input.large
+input.large:
+  call void @PyErr_Clear()
+  br label %missed
+input.contents:
+  %object.contents = getelementptr i8, ptr %object, i64 16
+  store ptr %object.contents, ptr %object.slot
+  br label %input.kept
+input.kept:
   %i.next = add i64 %i, 1
   br label %input
 
@@ -253,9 +293,6 @@ hold.body:
   %held.place = getelementptr ptr, ptr %objects, i64 %h
   %held = load ptr, ptr %held.place
   call void @Py_IncRef(ptr %held)
-  %held.contents = getelementptr i8, ptr %held, i64 16
-  %held.slot = getelementptr ptr, ptr %slots, i64 %h
-  store ptr %held.contents, ptr %held.slot
   %h.next = add i64 %h, 1
   br label %hold
 
@@ -306,16 +343,40 @@ run:
   store ptr %about, ptr %about.slot
   %status = call i32 @tracejit_invoke(ptr %entry, ptr %slots)
   %ran = icmp eq i32 %status, 0
-  br i1 %ran, label %step, label %stopped
+  br i1 %ran, label %guard, label %stopped
 stopped:
   ; Python's own error is passed on; Numba's is found again, and raised, by whoever goes the long way.
   %has.error = icmp slt i32 %status, 0
   call void @release(ptr %objects, i64 %objects.count)
   br i1 %has.error, label %null, label %missed
 
+; Whether the decisions that Python took while it traced would be the same.
+guard:
+  %g = phi i64 [0, %run], [%g.next, %guard.body]
+  %guards.done = icmp eq i64 %g, %guards.count
+  br i1 %guards.done, label %step, label %guard.body
+guard.body:
+  %g.words = mul i64 %g, GUARD_WORDS
+  %guard.record = getelementptr i64, ptr %guards, i64 %g.words
+  %guard.scalar = load i64, ptr %guard.record
+  %guard.bytes = mul i64 %guard.scalar, 16
+  %guard.memory = getelementptr i8, ptr %scalars, i64 %guard.bytes
+  %guard.found = load i64, ptr %guard.memory
+  %guard.mask.place = getelementptr i64, ptr %guard.record, i64 1
+  %guard.mask = load i64, ptr %guard.mask.place
+  %guard.bits = and i64 %guard.found, %guard.mask
+  %guard.expected.place = getelementptr i64, ptr %guard.record, i64 2
+  %guard.expected = load i64, ptr %guard.expected.place
+  %g.next = add i64 %g, 1
+  %guard.holds = icmp eq i64 %guard.bits, %guard.expected
+  br i1 %guard.holds, label %guard, label %another
+another:
+  call void @release(ptr %objects, i64 %objects.count)
+  br label %missed
+
 step:
-  %r = phi i64 [0, %run], [%r.next, %pushed]
-  %top = phi i64 [0, %run], [%top.next, %pushed]
+  %r = phi i64 [0, %guard], [%r.next, %pushed]
+  %top = phi i64 [0, %guard], [%top.next, %pushed]
   %steps.done = icmp eq i64 %r, %steps.count
   br i1 %steps.done, label %finish, label %step.body
 step.body:
@@ -392,6 +453,8 @@ _CONSTANTS = {
     "INPUT_WORDS": INPUT_WORDS,
     "ARRAY_WORDS": ARRAY_WORDS,
     "RESULT_WORDS": RESULT_WORDS,
+    "GUARD_WORDS": GUARD_WORDS,
+    "WHOLE": WHOLE,
     "BYTES_HEADER": bytes.__basicsize__ - 1,
 }
 

@@ -2,8 +2,7 @@
 
 `make_plan` puts into one function of machine code what `tracejit.pipeline.call` found out for one signature with exact
 shapes: what is checked, which captured values are read, what is allocated, how the result is put together. It exists
-only for plain calls (arrays and floats by position, no decisions on values, nothing to write back); everything else
-takes the long way.
+only for plain calls (arrays and numbers by position, nothing to write back); everything else takes the long way.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tracejit.frontend.values import MISSING
 from tracejit.ir import dims
 from tracejit.ir.aval import compute_dtype
 from tracejit.runtime.entry import Entry
-from tracejit.runtime.native_calls import ABSENT, ArrayInput, Find, ScalarInput, prepare
+from tracejit.runtime.native_calls import ABSENT, ArrayInput, Find, Outcome, ScalarInput, prepare
 from tracejit.runtime.object_layout import CELL_CONTENTS, function_fields
 
 __all__ = ["MISS", "Plans", "clear_plans", "make_plan", "signature"]
@@ -37,8 +36,11 @@ Plan = Callable[..., Any]
 MAX_PLANS = 256
 """Exact signatures that one transformed function remembers."""
 
-_SCALARS = (float, complex, np.float32, np.float64, np.complex64, np.complex128)
-"""Numbers that compiled code finds in the memory of the object."""
+MAX_PATHS = 4
+"""Plans of each of them."""
+
+_SCALARS = frozenset([float, int, complex, np.bool_, *(np.dtype(kind).type for kind in "bhilqBHILQfdFD")])
+"""Types of numbers that are taken as they are."""
 
 Check = tuple[Find, Any]
 Input = ArrayInput | ScalarInput
@@ -62,7 +64,7 @@ class Plans:
     def clear(self) -> None:
         """Forget them."""
         self.latest: Plan = _miss
-        self._known: dict[Hashable, Plan] = {}
+        self._known: dict[Hashable, tuple[Plan, ...]] = {}
         self._seen: set[Hashable] = set()
 
     def asks(self, key: Hashable) -> bool:
@@ -74,19 +76,19 @@ class Plans:
 
     def find(self, key: Hashable, args: tuple[Any, ...]) -> Any:
         """Return the result of the plan for a signature; `MISS` if there is none, or it does not hold any more."""
-        plan = self._known.get(key)
-        if plan is None:
-            return MISS
-        result = plan(*args)
-        if result is not MISS:
-            self.latest = plan
-        return result
+        for plan in self._known.get(key, ()):
+            result = plan(*args)
+            if result is not MISS:
+                self.latest = plan
+                return result
+        return MISS
 
     def add(self, key: Hashable, plan: Plan) -> None:
-        """Remember a plan."""
+        """Remember a plan; some of one signature, which differ in what Python decided, are kept beside each other."""
         if len(self._known) >= MAX_PLANS:
             self.clear()
-        self._known[key] = self.latest = plan
+        self._known[key] = (plan, *self._known.get(key, ())[: MAX_PATHS - 1])
+        self.latest = plan
 
 
 _all_plans: weakref.WeakSet[Plans] = weakref.WeakSet()
@@ -119,7 +121,7 @@ def signature(args: Sequence[Any]) -> Hashable:
 def make_plan(entry: Entry, args: Sequence[Any], function: Callable[..., Any]) -> Plan | None:
     """Return a plan for calls like this one, or None if it is not plain enough."""
     dynamic = len(entry.tape.inputs) - len(entry.reads.numeric)
-    if entry.told or entry.tape.guards or entry.written or any(entry.arrays) or len(args) != dynamic:
+    if entry.told or entry.written or any(entry.arrays) or len(args) != dynamic:
         return None
     gathered = entry.gather(args, function)
     if gathered is None:
@@ -128,6 +130,10 @@ def make_plan(entry: Entry, args: Sequence[Any], function: Callable[..., Any]) -
     program, kernel = entry.compiled
     leaves = [program.outputs[n] for n in entry.outputs if not isinstance(n, Static)]
     if len(leaves) < len(entry.outputs) or any(o.compute != o.dtype for o in program.outputs):
+        return None
+    first = sum(o.kind == "scalar" for o in program.outputs)
+    guards = [(n, guard.expected) for n, guard in enumerate(entry.tape.guards, first)]
+    if any(kernel.code.results[n].itemsize > 8 for n, _ in guards):
         return None
     if any(o.kind == "scalar" and kernel.code.results[o.position] != o.dtype for o in leaves):
         return None
@@ -144,11 +150,7 @@ def make_plan(entry: Entry, args: Sequence[Any], function: Callable[..., Any]) -
     if len(taken) < len(inputs):
         return None
     flat = not _is_tuples(entry.out_tree)
-    plan: Plan | None = prepare(
-        kernel.code,
-        len(args) if current is None else len(given),
-        checks,
-        taken,
+    outcome = Outcome(
         [
             (tuple(dims.evaluate(d, sizes) for d in o.shape), o.compute)
             for o in program.outputs
@@ -156,8 +158,10 @@ def make_plan(entry: Entry, args: Sequence[Any], function: Callable[..., Any]) -
         ],
         [(o.kind == "array", o.position) for o in leaves],
         None if flat else entry.out_tree,
-        MISS,
+        guards,
     )
+    count = len(args) if current is None else len(given)
+    plan: Plan | None = prepare(kernel.code, count, checks, taken, outcome, MISS)
     if plan is not None and current is not None:
         plan = _after(current, plan)
     return _unflattened(plan, entry.out_tree) if plan is not None and flat else plan

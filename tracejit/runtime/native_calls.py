@@ -7,6 +7,7 @@ import functools
 import importlib
 import pickle
 import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,10 +17,10 @@ import numpy as np
 from tracejit.errors import InternalError
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.runtime import object_layout, objects
-from tracejit.runtime.caller import ARRAY, CALL, HEADER_WORDS, INVOKE, PACK, SCALAR
+from tracejit.runtime.caller import ARRAY, CALL, FLOATING, HEADER_WORDS, INVOKE, PACK, SCALAR, WHOLE
 from tracejit.runtime.machine_code import Code, compile_text, load
 
-__all__ = ["ABSENT", "ArrayInput", "Find", "Prepared", "ScalarInput", "call", "prepare"]
+__all__ = ["ABSENT", "ArrayInput", "Find", "Outcome", "Prepared", "ScalarInput", "call", "prepare"]
 
 _WORD = 8
 
@@ -158,7 +159,7 @@ class ArrayInput:
 
 @dataclass(frozen=True, slots=True)
 class ScalarInput:
-    """An argument of a kernel that is a number of exactly this type, whose memory holds it behind the header."""
+    """An argument of a kernel that is a number of exactly this type: an `int`, or one that lies behind the header."""
 
     find: Find
     dtype: type
@@ -169,14 +170,32 @@ Prepared = Callable[..., Any]
 _CONTIGUOUS, _ALIGNED = 0x1, 0x100
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a run.
+
+    Parameters
+    ----------
+    arrays
+        Shape and dtype of the arrays that are made for the kernel.
+    leaves, tree
+        Which arrays (True) and scalars (False) make up the result, and the tuples that they form; None for one.
+    guards
+        Scalars, by number, and what they have to be.
+    """
+
+    arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+    leaves: Sequence[tuple[bool, int]]
+    tree: TreeDef | None
+    guards: Sequence[tuple[int, Any]]
+
+
 def prepare(
     code: Code,
     arguments: int,
     checks: Sequence[tuple[Find, Any]],
     inputs: Sequence[ArrayInput | ScalarInput],
-    arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
-    leaves: Sequence[tuple[bool, int]],
-    tree: TreeDef | None,
+    outcome: Outcome,
     miss: object,
 ) -> Prepared | None:
     """Return a function of positional arguments that calls ``code``; None where Python's objects lie unknown.
@@ -189,12 +208,10 @@ def prepare(
         Objects that have to be where they were; if one is not, the function returns ``miss``.
     inputs
         What the kernel takes.
-    arrays
-        Shape and dtype of the arrays that are made for it.
-    leaves, tree
-        Which arrays (True) and scalars (False) make up the result, and the tuples that they form; None for one.
+    outcome
+        What becomes of the run.
     miss
-        Returned where an argument or captured object is not as described, or the kernel raised an exception.
+        Returned where an argument, a captured object or a guard is not as described, or the kernel raised an exception.
     """
     if not object_layout.is_known():
         return None
@@ -202,16 +219,24 @@ def prepare(
     records = (
         [(*found.words(keep), 0 if expected is ABSENT else id(expected)) for found, expected in checks],
         [plan.input(given, keep) for given in inputs],
-        [(len(shape), plan.extents(shape), id(dtype)) for shape, dtype in arrays],
-        list(_steps(code, leaves, tree)),
+        [(len(shape), plan.extents(shape), id(dtype)) for shape, dtype in outcome.arrays],
+        list(_steps(code, outcome.leaves, outcome.tree)),
+        [(number, *_bits(expected, code.results[number])) for number, expected in outcome.guards],
     )
-    keep += [*(expected for _, expected in checks), *(dtype for _, dtype in arrays), *code.results]
+    keep += [*(expected for _, expected in checks), *(dtype for _, dtype in outcome.arrays), *code.results]
     offsets = [plan.add(word for record in part for word in record) for part in records]
     counts = [len(part) for part in records]
     header = [code.address, id(miss), arguments]
     header += [counts[0], offsets[0], counts[1], offsets[1], counts[2], offsets[2], len(code.results)]
-    header += [counts[3], offsets[3], *_numpy_functions(), id(np.ndarray)]
+    header += [counts[3], offsets[3], *_numpy_functions(), id(np.ndarray), counts[4], offsets[4]]
     return _bound(plan.finished(header), tuple(keep))
+
+
+def _bits(value: Any, dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return which bits of a word a number of this dtype has, and those of ``value``."""
+    size = dtype.itemsize
+    mask = int.from_bytes(b"\xff" * size + bytes(_WORD - size), sys.byteorder, signed=True)
+    return mask, int.from_bytes(dtype.type(value).tobytes() + bytes(_WORD - size), sys.byteorder, signed=True)
 
 
 class _Plan:
@@ -234,7 +259,7 @@ class _Plan:
         start = given.find.words(keep)
         if isinstance(given, ScalarInput):
             keep.append(given.dtype)
-            return (*start, id(given.dtype), -1, 0, 0, 0, 0)
+            return (*start, id(given.dtype), WHOLE if given.dtype is int else FLOATING, 0, 0, 0, 0)
         keep.append(given.dtype)
         flags = _ALIGNED | (_CONTIGUOUS if given.contiguous else 0)
         about = (len(given.shape), self.extents(given.shape), id(given.dtype), _ALIGNED | _CONTIGUOUS, flags)
