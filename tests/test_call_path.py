@@ -331,3 +331,48 @@ def test_a_size_that_the_trace_pinned_is_compared():
         want = sum(k * X ** (k - 1) for k in range(1, n + 1))
         for _ in range(3):
             np.testing.assert_allclose(g(X, n), want)
+
+
+def test_containers_and_settings_have_plans():
+    def f(params, mode, scale=1.0):
+        total = np.sum(params["b"] * params["a"][0]) + params["a"][1] * scale
+        return total if mode == "sum" else total**2
+
+    g = tj.grad(f)
+    a, b = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+
+    def check(params, mode):
+        found = g(params, mode)
+        (x, y), z = params["a"], params["b"]
+        factor = 1.0 if mode == "sum" else 2 * (np.sum(x * z) + y)
+        np.testing.assert_allclose(found["a"][0], factor * z)
+        np.testing.assert_allclose(found["a"][1], factor)
+        np.testing.assert_allclose(found["b"], factor * x)
+        assert found.keys() == params.keys() and type(found["a"]) is type(params["a"])
+
+    for _ in range(3):
+        check({"a": [a, 2.0], "b": b}, "sum")
+        check({"b": b, "a": [a, 2.0]}, "sum")
+        check({"a": [a, 5.0], "b": a}, "square")
+        check({"a": (a, 2.0), "b": a}, "sum")
+    assert len(g._plans._known) == 4
+    assert g._plans.latest is _miss
+
+
+def test_the_same_array_twice_is_two_arguments():
+    g = tj.grad(lambda pair, more: np.sum(pair[0] * pair[1] ** 2) * more)
+    for _ in range(3):
+        found = g([X, X], 2.0)
+    np.testing.assert_allclose(found[0], 2 * X**2)
+    found = g([X, Y], 3.0)
+    np.testing.assert_allclose(found[0], 3 * Y**2)
+    np.testing.assert_allclose(found[1], 6 * X * Y)
+
+
+def test_a_container_in_itself_is_an_error_as_before():
+    g = tj.grad(lambda p: np.sum(p[0]))
+    loop = [X]
+    loop.append(loop)
+    for _ in range(2):
+        with pytest.raises(tj.errors.StructureError):
+            g(loop)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -141,17 +142,24 @@ def call_planned(
         result = plans.latest(*args)
         if result is not MISS:
             return result
-    key = signature(args) if planned else None
-    if key is not None:
-        result = plans.find(key, args)
-        if result is not MISS:
-            return result
-    result, entry = _call(function, transform, args, kwargs)
-    if key is not None and entry is not None and plans.asks(key):
-        plan = make_plan(entry, args, function)
+    signed = signature(args) if planned else None
+    if signed is None:
+        return call(function, transform, args, kwargs)
+    key, leaves = signed
+    result = plans.find(key, leaves, leaves is args)
+    if result is not MISS:
+        return result
+    result, entry, dynamic = _call(function, transform, args, kwargs)
+    if entry is not None and plans.asks(key) and _are(leaves, dynamic):
+        plan = make_plan(entry, leaves, function)
         if plan is not None:
-            plans.add(key, plan)
+            plans.add(key, plan, leaves is args)
     return result
+
+
+def _are(leaves: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether two sequences hold the same objects."""
+    return len(leaves) == len(others) and all(map(operator.is_, leaves, others))
 
 
 def call(
@@ -163,12 +171,13 @@ def call(
 
 def _call(
     function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, Entry | None]:
+) -> tuple[Any, Entry | None, Sequence[Any]]:
+    """Return the result, the entry that gave it, and the numbers and arrays among the arguments."""
     specification, leaves = arguments(
         function, transform.argnums, args, kwargs, transform.extra, transform.split
     )
     if is_tracing():
-        return _call_nested(function, transform, specification, leaves), None
+        return _call_nested(function, transform, specification, leaves), None, ()
     dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
     shelf = _shelf(function, transform, specification, leaves)
     known: tuple[Any, ...] = ()
@@ -183,18 +192,18 @@ def _call(
             else:
                 if entry not in shelf.own:
                     shelf.add(entry)
-                return result, entry
+                return result, entry, dynamic
     entry = _new_entry(function, transform, specification, leaves)
     try:
         result = _run(entry, dynamic, function)
     except GuardMismatch:
         # A value on the border of a decision, which rounding in compiled code moves to its other side.
         with interpret():
-            return _run(entry, dynamic, function), None
+            return _run(entry, dynamic, function), None, ()
     shelf.add(entry)
     if len(shelf.own) == MAX_PATHS:
         warn_retraces(function, entry)
-    return result, entry
+    return result, entry, dynamic
 
 
 class _DoesNotFit(Exception):

@@ -314,7 +314,9 @@ class Reads:
         self.guard(origin, value, partial(operator.is_, value), "same")
 
     def equality(self, origin: Origin, value: Any) -> None:
-        """Record a constant that has to stay equal."""
+        """Record a constant that has to stay equal, unless no path leads to another one."""
+        if origin.fixed is value:
+            return
         self.guard(origin, value, partial(same, value), "same")
 
     def absence(self, origin: Origin) -> None:

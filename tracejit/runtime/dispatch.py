@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.codegen.emit import Argument
-from tracejit.frontend.pytree import LEAF, TreeDef
+from tracejit.frontend.pytree import LEAF, TreeDef, sorted_keys
 from tracejit.frontend.reads import Place, Reads
 from tracejit.frontend.trace import Static
 from tracejit.frontend.values import MISSING
@@ -41,6 +41,11 @@ MAX_PATHS = 4
 
 _SCALARS = frozenset([float, int, complex, np.bool_, *(np.dtype(kind).type for kind in "bhilqBHILQfdFD")])
 """Types of numbers that are taken as they are."""
+
+_SETTINGS = (str, bool, type(None))
+
+MAX_DEPTH = 8
+"""Containers in containers."""
 
 Check = tuple[Find, Any]
 Input = ArrayInput | ScalarInput
@@ -74,21 +79,26 @@ class Plans:
         self._seen.add(key)
         return False
 
-    def find(self, key: Hashable, args: tuple[Any, ...]) -> Any:
-        """Return the result of the plan for a signature; `MISS` if there is none, or it does not hold any more."""
+    def find(self, key: Hashable, leaves: Sequence[Any], flat: bool) -> Any:
+        """Return the result of the plan for a signature; `MISS` if there is none, or it does not hold any more.
+
+        If ``flat``, the leaves are the arguments themselves, and the plan may be tried first next time.
+        """
         for plan in self._known.get(key, ()):
-            result = plan(*args)
+            result = plan(*leaves)
             if result is not MISS:
-                self.latest = plan
+                if flat:
+                    self.latest = plan
                 return result
         return MISS
 
-    def add(self, key: Hashable, plan: Plan) -> None:
+    def add(self, key: Hashable, plan: Plan, flat: bool) -> None:
         """Remember a plan; some of one signature, which differ in what Python decided, are kept beside each other."""
         if len(self._known) >= MAX_PLANS:
             self.clear()
         self._known[key] = (plan, *self._known.get(key, ())[: MAX_PATHS - 1])
-        self.latest = plan
+        if flat:
+            self.latest = plan
 
 
 _all_plans: weakref.WeakSet[Plans] = weakref.WeakSet()
@@ -104,8 +114,11 @@ def _miss(*args: Any) -> Any:
     return MISS
 
 
-def signature(args: Sequence[Any]) -> Hashable:
-    """Return a key of the exact signature of plain arguments, or None if some argument is not plain."""
+def signature(args: Sequence[Any]) -> tuple[Hashable, Sequence[Any]] | None:
+    """Return a key of the exact signature of plain arguments, and the numbers and arrays in them in order.
+
+    None if some argument is not plain: an array, a number, a setting, or a list, tuple or dict of those.
+    """
     key: list[Any] = []
     for arg in args:
         kind = type(arg)
@@ -114,8 +127,33 @@ def signature(args: Sequence[Any]) -> Hashable:
         elif kind in _SCALARS:
             key.append(kind)
         else:
-            return None
-    return tuple(key)
+            leaves: list[Any] = []
+            key.clear()
+            plain = all(_sign(a, key, leaves, MAX_DEPTH) for a in args)
+            return (tuple(key), leaves) if plain else None
+    return tuple(key), args
+
+
+def _sign(value: Any, key: list[Any], leaves: list[Any], depth: int) -> bool:
+    """Append what identifies ``value``, and its leaves in the order of `pytree.flatten`; return whether it is plain."""
+    kind = type(value)
+    if kind is np.ndarray:
+        key.append((value.dtype, value.shape, value.flags.num))
+        leaves.append(value)
+    elif kind in _SCALARS:
+        key.append(kind)
+        leaves.append(value)
+    elif kind in _SETTINGS:
+        key.append((kind, value))
+    elif kind is dict:
+        key.append((kind, tuple(value)))
+        return depth > 0 and all(_sign(value[name], key, leaves, depth - 1) for name in sorted_keys(value))
+    elif kind is list or kind is tuple:
+        key.append((kind, len(value)))
+        return depth > 0 and all(_sign(item, key, leaves, depth - 1) for item in value)
+    else:
+        return False
+    return True
 
 
 def make_plan(entry: Entry, args: Sequence[Any], function: Callable[..., Any]) -> Plan | None:
