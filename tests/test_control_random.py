@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_tools import for_, get, if_, put, symbol, tape_of, unrolled
 from op_table import forward_tape, reverse_tape, run
+from run_source import run_python
 
+from tracejit.codegen.emit import lower
 from tracejit.ir.check import check
 from tracejit.ir.tape import Tape, input_symbols
 from tracejit.ops.broadcasting import broadcast, reduce_sum
@@ -227,3 +229,16 @@ def test_first_order(block: Any, m: int) -> None:
 @settings(max_examples=15)
 def test_second_order(block: Any, m: int) -> None:
     check_program(block, m, 2)
+
+
+@given(statements, st.integers(0, 4))
+@settings(max_examples=60)
+def test_generated_sources_mean_the_tape(block: Any, m: int) -> None:
+    """Of values and derivatives: with updates in place, memory that moves, and inner loops that read and write there."""
+    tape, args = simplify(build(block)), start(m)
+    rng = np.random.default_rng(9)
+    for derived, alike in ((tape, []), (simplify(reverse_tape(tape)), args), (simplify(forward_tape(tape)), args)):
+        values = [*args, *(rng.normal(size=np.shape(a)) for a in alike)]
+        program = lower(derived, ("C",) * (len(values) + len(derived.consts)))
+        for got, want in zip(run_python(program, derived, values)[0], run(derived, values), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-11)
