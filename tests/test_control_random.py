@@ -234,10 +234,14 @@ def test_second_order(block: Any, m: int) -> None:
 @given(statements, st.integers(0, 4))
 @settings(max_examples=60)
 def test_generated_sources_mean_the_tape(block: Any, m: int) -> None:
-    """Of values and derivatives: with updates in place, memory that moves, and inner loops that read and write there."""
+    """Of values and derivatives: updates in place, memory that moves, inner loops that read and write there."""
     tape, args = simplify(build(block)), start(m)
     rng = np.random.default_rng(9)
-    for derived, alike in ((tape, []), (simplify(reverse_tape(tape)), args), (simplify(forward_tape(tape)), args)):
+    for derived, alike in (
+        (tape, []),
+        (simplify(reverse_tape(tape)), args),
+        (simplify(forward_tape(tape)), args),
+    ):
         values = [*args, *(rng.normal(size=np.shape(a)) for a in alike)]
         program = lower(derived, ("C",) * (len(values) + len(derived.consts)))
         for got, want in zip(run_python(program, derived, values)[0], run(derived, values), strict=True):

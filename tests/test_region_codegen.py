@@ -381,6 +381,44 @@ def test_an_entry_that_is_kept_is_kept_as_a_number() -> None:
     same_interpreted(tape, np.linspace(0, 1, 12))
 
 
+def test_an_entry_that_a_loop_adds_to_is_a_number_meanwhile() -> None:
+    """Even if the loop changes the array elsewhere; not where it may be the same entry, or is not there."""
+
+    def apart(a: Atom) -> Any:
+        def row(i: Dim, a: Atom) -> Any:
+            def entry(j: Dim, a: Atom) -> Any:
+                a = put(a, sin(get(a, i + 1, j)), i + 1, j)
+                return [put(a, add(get(a, i, 0), mul(get(a, i + 1, j), 0.5)), i, 0)]
+
+            return for_(10, [a], entry)
+
+        return for_(11, [a], row)
+
+    def overlapping(a: Atom) -> Any:
+        def row(i: Dim, a: Atom) -> Any:
+            def entry(j: Dim, a: Atom) -> Any:
+                return [put(a, add(get(a, i, 3), sin(get(a, i, j))), i, 3)]
+
+            return for_(10, [a], entry)
+
+        return for_(11, [a], row)
+
+    def beyond(a: Atom) -> Any:
+        def row(i: Dim, a: Atom) -> Any:
+            def entry(j: Dim, a: Atom) -> Any:
+                a = put(a, sin(get(a, i, j)), i, j)
+                return [put(a, add(get(a, i + 1, 0), 0.5), i + 1, 0)]
+
+            return for_(11 - i, [a], entry)
+
+        return for_(12, [a], row)
+
+    for function, promoted in ((apart, True), (overlapping, False), (beyond, False)):
+        tape = tape_of(function, (12, 12))
+        assert ("state" in source(tape)) == promoted
+        same_interpreted(tape, np.linspace(0, 1, 144).reshape(12, 12))
+
+
 def test_rows_of_an_array_that_changes_are_read_before_it_does() -> None:
     def build(x: Atom) -> Any:
         def row(i: Dim, x: Atom) -> Any:

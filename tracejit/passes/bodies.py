@@ -22,6 +22,7 @@ from tracejit.ops.joining import SliceAdd, SliceUpdate, slice_update
 from tracejit.ops.linear import slice_
 from tracejit.ops.loop import Loop, While
 from tracejit.ops.region import Region
+from tracejit.passes.promotion import promoted
 from tracejit.passes.sinking import numbers_first, sunk
 
 __all__ = ["Lowered", "State", "is_update", "lowered_regions", "origins"]
@@ -92,7 +93,7 @@ def _loop(eqn: Eqn) -> Lowered:
     written = [put[-1].results[0] for put in puts]
     inputs = (*body.inputs[:carries], *stacks, *body.inputs[carries:end], *whole)
     tape = Tape(inputs, (), tuple(eqns), (*body.outputs[:carries], *written))
-    tape = numbers_first(sunk(tape, fixed=inputs[carries + len(stacks) :]))
+    tape = numbers_first(promoted(sunk(tape, fixed=inputs[carries + len(stacks) :])))
     first = [*eqn.operands[:carries], *(None for _ in stacks)]
     states = tuple(State(a, v) for a, v in zip(first, eqn.results, strict=True))
     return Lowered(states, eqn.operands[carries:], (tape,))

@@ -17,7 +17,16 @@ from tracejit.ops.broadcasting import broadcast, expand_dims, squeeze
 from tracejit.ops.joining import slice_add, slice_update
 from tracejit.ops.linear import reshape, slice_, transpose
 
-__all__ = ["last_update", "merged_add", "merged_slice", "merged_update", "moved_update", "written_back"]
+__all__ = [
+    "Region",
+    "apart",
+    "last_update",
+    "merged_add",
+    "merged_slice",
+    "merged_update",
+    "moved_update",
+    "written_back",
+]
 
 MadeBy = Callable[[Atom, Op], Eqn | None]
 Params = Mapping[str, Any]
@@ -98,11 +107,11 @@ def _of_update(made: Eqn, start: Shape, size: Shape, step: Steps) -> Atom | None
     there, steps = made.params["start"], made.params["step"]
     if (there, v.shape, steps) == (start, size, step):
         return v
-    apart = _apart((start, size, step), (there, v.shape, steps))
-    return slice_(x, start=start, size=size, step=step) if apart else None
+    distinct = apart((start, size, step), (there, v.shape, steps))
+    return slice_(x, start=start, size=size, step=step) if distinct else None
 
 
-def _apart(left: Region, right: Region) -> bool:
+def apart(left: Region, right: Region) -> bool:
     """Return whether two regions of an array are proved to have no entry in common."""
     axes = (one + other for one, other in zip(zip(*left, strict=True), zip(*right, strict=True), strict=True))
     return any(a == b == 1 and (_after(s, t + m) or _after(t, s + n)) for s, n, a, t, m, b in axes)
@@ -169,7 +178,7 @@ def merged_add(
     """
     between: list[Eqn] = []
     region = (start, w.shape, step)
-    while once(x) and (made := made_by(x, slice_add)) is not None and _apart(_region_of(made), region):
+    while once(x) and (made := made_by(x, slice_add)) is not None and apart(_region_of(made), region):
         between.append(made)
         x = made.operands[0]
     before = made_by(x, slice_update)
