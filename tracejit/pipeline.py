@@ -36,6 +36,7 @@ from tracejit.ir.check import check
 from tracejit.ir.source import here
 from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
+from tracejit.passes.runtime_sizes import require_known_extents
 from tracejit.passes.simplify import simplify
 from tracejit.runtime.compile import ArgSpec, compile_function
 from tracejit.runtime.dispatch import MISS, Plans, make_plan, signature
@@ -286,6 +287,7 @@ def _build(
         leaves_out, out_tree = transform.derive(traced, call, inputs)
         atoms, outputs, arrays = _number(leaves_out)
     joint = verify(builder.finish(atoms), "derive")
+    require_known_extents(joint)
     tape = verify(simplify(joint), "simplify")
     with traced.reads.of(function):
         values = [*dynamic, *(read.get() for read in traced.reads.numeric)]

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import BroadcastError, IndexingError
-from tracejit.frontend.concrete import concrete, guard
+from tracejit.frontend.concrete import guard
+from tracejit.frontend.masks import places_where
 from tracejit.frontend.registry import is_traced, operand, size
 from tracejit.ir import dims
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim, Undecided
 from tracejit.ir.tape import Atom, Lit, Var, current
 from tracejit.ops.base import as_atom
-from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert, reduce_sum, shape_text
+from tracejit.ops.broadcasting import broadcast_shapes, broadcast_to, convert, shape_text
 from tracejit.ops.indexing import INDEX
-from tracejit.ops.logic import not_equal
 
 __all__ = [
     "Array",
@@ -28,7 +28,6 @@ __all__ = [
     "Item",
     "Span",
     "broadcast_indices",
-    "concrete_mask",
     "mask_axes",
     "parse",
     "read_part",
@@ -46,10 +45,15 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Computed places along one axis; ``plain`` is their value where it is known for every call."""
+    """Computed places along one axis.
+
+    ``plain`` is their value where it is known for every call; ``distinct`` says that all such arrays of a key together
+    name no place twice.
+    """
 
     atom: Atom
     plain: Any = None
+    distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +201,9 @@ def _array(part: Any, extent: Dim, axis: int) -> Array:
 
 def _mask_items(mask: Any, shape: Shape, axis: int) -> Sequence[Item]:
     mask_axes(mask, shape, axis)
-    plain = concrete_mask(mask) if isinstance(mask, Var) else mask
-    return [Array(as_atom(p.astype(INDEX)), p.astype(INDEX)) for p in np.nonzero(plain)]
+    if isinstance(mask, Var):
+        return [Array(atom, getattr(atom, "value", None), distinct=True) for atom in places_where(mask)]
+    return [Array(as_atom(p.astype(INDEX)), p.astype(INDEX)) for p in np.nonzero(mask)]
 
 
 def mask_axes(mask: Any, shape: Shape, axis: int) -> None:
@@ -210,17 +215,6 @@ def mask_axes(mask: Any, shape: Shape, axis: int) -> None:
                 f"is {dims.hint(shape[axis + k])} but that of the mask is {dims.hint(extent)}.",
                 f"The mask has shape {shape_text(mask.shape)}, the array {shape_text(shape)}.",
             )
-
-
-def concrete_mask(mask: Var) -> Any:
-    """Return the value of a traced mask; the trace then holds for exactly this mask.
-
-    What a mask selects has a shape that depends on its values, which no tape of fixed shapes can express.
-    """
-    plain = np.asarray(concrete(mask))
-    differing = convert(not_equal(mask, as_atom(plain)), dtype=INDEX)
-    guard(reduce_sum(differing, axes=tuple(range(plain.ndim))))
-    return plain
 
 
 def broadcast_indices(items: Sequence[Array | Flag]) -> tuple[Shape, list[Atom]]:

@@ -239,7 +239,10 @@ def _order(front: int, rest: int, place: int) -> tuple[int, ...]:
 
 def _unique(advanced: Sequence[Array | Flag], extents: Sequence[Dim]) -> bool:
     """Return whether the places are known to be distinct in every call."""
-    plain = [i.plain for i in advanced if isinstance(i, Array)]
+    arrays = [i for i in advanced if isinstance(i, Array)]
+    if all(i.distinct for i in arrays):
+        return True
+    plain = [i.plain for i in arrays]
     if any(p is None for p in plain):
         return False
     if any((p < 0).any() and not isinstance(n, int) for p, n in zip(plain, extents, strict=True)):

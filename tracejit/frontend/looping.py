@@ -9,9 +9,10 @@ from typing import Any
 from tracejit.frontend.branching import branch
 from tracejit.frontend.carries import State, fitted
 from tracejit.frontend.carrying import Attempt, Pass
+from tracejit.frontend.concrete import integers_behind
 from tracejit.frontend.exits import CONTINUE, Leaving
 from tracejit.frontend.iteration import Plan, plan_of
-from tracejit.frontend.regions import RegionFailed, active
+from tracejit.frontend.regions import RegionFailed, Specialise, active
 from tracejit.frontend.symbolic import user_size
 from tracejit.frontend.tracer import TracedArray
 from tracejit.frontend.trip_bounds import most_trips
@@ -63,6 +64,8 @@ def run_for(iterable: Iterable[Any], body: Callable[..., Any], names: tuple[str,
         return region()
     if plan.static is not None or isinstance(plan.trips, dims.Poly):
         return _peeled(plan, body, names, leaves, region)
+    if region and (integers := integers_behind(plan.trips)):
+        raise Specialise(integers)
     _note(region)
     return iterate(plan, body)
 
@@ -95,10 +98,16 @@ def iterate(items: Iterable[Any], body: Callable[..., Any]) -> Any:
 
 
 def _attempt(make: Callable[[], Commit]) -> Commit | str:
-    """Return what ``make`` returns, or why it could not; all that the attempt changed is undone then."""
+    """Return what ``make`` returns, or why it could not; all that the attempt changed is undone then.
+
+    A whole number that is an argument would be constant in a loop that is unrolled; rather than that, the trace
+    starts again with it as a constant.
+    """
     try:
         return make()
     except (RegionFailed, Undecided) as failure:
+        if isinstance(failure, RegionFailed) and failure.integers:
+            raise Specialise(failure.integers) from None
         return "" if isinstance(failure, Plainly) else str(failure)
     except Exception as error:
         return f"{type(error).__name__}: {error}"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.index_keys import concrete_mask
 from tracejit.frontend.indexing import index, update
+from tracejit.frontend.masks import constant_mask
 from tracejit.frontend.numpy_creation import CREATORS
 from tracejit.frontend.numpy_joining import rows_of
 from tracejit.frontend.numpy_shapes import move_axis, raveled
@@ -83,7 +83,7 @@ def _piece(result: Atom, x: Atom, mask: Atom, function: Any, args: Any, kw: Any)
     everywhere = operand(function(wrapped(x), *args, **kw))
     if everywhere.shape in ((), x.shape) and all(_is_pointwise(e.op) for e in current().eqns[start:]):
         return _store(result, mask, everywhere)
-    plain = concrete_mask(mask) if isinstance(mask, Var) else np.asarray(mask.value)
+    plain = constant_mask(mask) if isinstance(mask, Var) else np.asarray(mask.value)
     if not plain.any():
         return result
     return update(result, plain, operand(function(wrapped(index(x, plain)), *args, **kw)))

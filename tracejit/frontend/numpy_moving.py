@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.index_keys import concrete_mask
+from tracejit.frontend.masks import constant_mask, places_where
 from tracejit.frontend.numpy_joining import pick
 from tracejit.frontend.numpy_shapes import along, many_axes, raveled, same_size, shape_error
 from tracejit.frontend.reducing import one_axis, refuse_out, strong
 from tracejit.frontend.registry import implements, is_traced, operand
+from tracejit.frontend.symbolic import wrapped
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Var, current
@@ -24,7 +25,7 @@ from tracejit.ops.linear import iota, reshape, slice_, transpose
 from tracejit.ops.logic import not_equal
 from tracejit.ops.reduction import size_of
 
-__all__ = ["along_axis", "flipped", "plain_mask"]
+__all__ = ["along_axis", "flipped", "places_of", "plain_mask"]
 
 
 # --- turning and shifting -----------------------------------------------------------------------------------
@@ -177,15 +178,28 @@ def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Atom
     refuse_out(out, "compress")
     x = strong(a)
     x, place = along(x, axis, lift=True)
-    mask = plain_mask(condition)
-    if mask.ndim != 1:
+    if np.ndim(condition) != 1:
         raise ValueError("condition must be a 1-d array")
-    return pick(x, place, np.flatnonzero(mask))
+    return pick(x, place, _flat_places(condition))
 
 
 @implements(np.extract)
 def _extract(condition: Any, arr: Any) -> Atom:
-    return pick(raveled(strong(arr)), 0, np.flatnonzero(plain_mask(condition)))
+    return pick(raveled(strong(arr)), 0, _flat_places(condition))
+
+
+def _flat_places(condition: Any) -> Any:
+    """Return the indices in C order of the entries that are not zero."""
+    traced = is_traced(condition) or isinstance(condition, Atom)
+    return wrapped(places_of(raveled(strong(condition)))[0]) if traced else np.flatnonzero(condition)
+
+
+def places_of(values: Any) -> tuple[Any, ...]:
+    """Return, per axis, the indices of the entries that are not zero."""
+    if not (is_traced(values) or isinstance(values, Atom)):
+        return np.nonzero(values)
+    mask = not_equal(strong(values), operand(0))
+    return places_where(mask) if isinstance(mask, Var) else np.nonzero(np.asarray(mask.value))
 
 
 def plain_mask(values: Any) -> Any:
@@ -193,4 +207,4 @@ def plain_mask(values: Any) -> Any:
     if not (is_traced(values) or isinstance(values, Atom)):
         return np.asarray(values) != 0
     mask = not_equal(strong(values), operand(0))
-    return concrete_mask(mask) if isinstance(mask, Var) else np.asarray(mask.value)
+    return constant_mask(mask) if isinstance(mask, Var) else np.asarray(mask.value)

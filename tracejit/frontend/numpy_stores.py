@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.numpy_joining import pick
-from tracejit.frontend.numpy_moving import along_axis, plain_mask
+from tracejit.frontend.numpy_moving import along_axis, places_of, plain_mask
 from tracejit.frontend.numpy_shapes import raveled, shape_error
 from tracejit.frontend.reducing import strong
 from tracejit.frontend.registry import FUNCTIONS, implements, is_traced, operand, unsupported
@@ -111,22 +111,23 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     a[places] = new
 
 
-# --- results whose size depends on values: the trace holds for these values ---------------------------------
+# --- results whose size depends on values ---------------------------------
 
 
 @implements(np.nonzero)
 def _nonzero(a: Any) -> Any:
-    return np.nonzero(plain_mask(a))
+    return places_of(a)
 
 
 @implements(np.flatnonzero)
 def _flatnonzero(a: Any) -> Any:
-    return np.flatnonzero(plain_mask(a))
+    return places_of(raveled(strong(a)))[0]
 
 
 @implements(np.argwhere)
 def _argwhere(a: Any) -> Any:
-    return np.argwhere(plain_mask(a))
+    places = places_of(a)
+    return FUNCTIONS[np.stack](places, axis=1) if places else np.argwhere(plain_mask(a))
 
 
 @implements(np.trim_zeros)

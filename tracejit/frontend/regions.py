@@ -16,7 +16,22 @@ __all__ = ["Handle", "Log", "RegionFailed", "active", "become", "born", "touch",
 
 
 class RegionFailed(BaseException):
-    """Raised where a body cannot be traced for all iterations at once; no user code catches it."""
+    """Raised where a body cannot be traced for all iterations at once; no user code catches it.
+
+    ``integers`` are the arguments, by their number, that might be constants to let it be traced.
+    """
+
+    def __init__(self, reason: str, integers: frozenset[int] = frozenset()) -> None:
+        super().__init__(reason)
+        self.integers = integers
+
+
+class Specialise(BaseException):
+    """Raised to start a trace again with some of its arguments, whole numbers, as constants."""
+
+    def __init__(self, integers: frozenset[int]) -> None:
+        super().__init__()
+        self.integers = integers
 
 
 class Handle:

@@ -20,17 +20,19 @@ from tracejit.errors import NonNumericError, SideEffectWarning, TracejitError, U
 from tracejit.frontend.concrete import Values
 from tracejit.frontend.environment import Environment
 from tracejit.frontend.looping import unrolled
+from tracejit.frontend.masks import constant_masks
 from tracejit.frontend.pytree import TreeDef, flatten
 from tracejit.frontend.reads import Origin, Reads
+from tracejit.frontend.regions import Specialise
 from tracejit.frontend.registry import is_traced, operand
 from tracejit.frontend.replacements import replacements
 from tracejit.frontend.tracer import TracedArray
 from tracejit.frontend.values import require_plain
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
-from tracejit.ir.dims import Dim, Symbol, Unify
+from tracejit.ir.dims import Dim, Symbol, Undecided, Unify
 from tracejit.ir.source import here
-from tracejit.ir.tape import Atom, Builder, Tape, Var, current
+from tracejit.ir.tape import Atom, Builder, Tape, ValueGuard, Var, current
 from tracejit.tracebacks import warn_user
 
 __all__ = [
@@ -92,13 +94,23 @@ class Traced:
 
 
 class SymbolTable:
-    """The size symbols of one root trace: equal extents share a symbol; `Unify` refines it."""
+    """The size symbols of one root trace: equal extents share a symbol; `Unify` refines it.
+
+    Attributes
+    ----------
+    constants : set of int
+        The arguments, by their number, that are whole numbers and constants of this trace.
+    constant_masks : bool
+        Whether masks are constants of this trace, since it asks for how many entries they select.
+    """
 
     _NAMES = "nmkpqrstuvw"
 
     def __init__(self) -> None:
         self._by_extent: dict[int, Symbol] = {}
         self._refinements: list[Mapping[Symbol, Dim]] = []
+        self.constants: set[int] = set()
+        self.constant_masks = False
 
     def shape(self, extents: Sequence[int]) -> tuple[Dim, ...]:
         """Return the symbolic shape of an input with these extents."""
@@ -121,13 +133,20 @@ class SymbolTable:
 
 
 def with_symbols(build: Callable[[SymbolTable], T]) -> T:
-    """Return ``build(table)``, starting again with a refined table whenever sizes turn out to be tied."""
+    """Return ``build(table)``, starting again with a refined table whenever sizes turn out to be tied or constant."""
     table = SymbolTable()
     while True:
         try:
-            return build(table)
+            with constant_masks(table.constant_masks):
+                return build(table)
         except Unify as tie:
             table.refine(tie.mapping)
+        except Specialise as wish:
+            table.constants |= wish.integers
+        except Undecided:
+            if table.constant_masks:
+                raise
+            table.constant_masks = True
 
 
 def abstract(value: Any, table: SymbolTable) -> Aval:
@@ -229,11 +248,14 @@ def trace_root(
         root = _Root(builder, table)
         handles: list[Any] = []
         statics: list[tuple[int, str]] = []
+        constants: dict[int, Any] = {}
         for leaf, name in zip(leaves, names, strict=True):
             if isinstance(leaf, Static):
                 statics.append((len(handles), name))
                 handles.append(leaf)
                 continue
+            if len(builder.inputs) in table.constants:
+                constants[len(handles)] = leaf
             axis = axes[len(builder.inputs)] if axes else None
             var = builder.input(without_axis(abstract(leaf, table), axis), name)
             root.values.know(var, leaf if axis is None else np.take(leaf, 0, axis))
@@ -242,7 +264,10 @@ def trace_root(
             handles[place] = root.static(handles[place], name)
         unrolled().clear()
         with _rooted(root), root.reads.of(function):
-            result = root.run(function, tree.unflatten(handles), extra)
+            for place, value in constants.items():
+                builder.guards.append(ValueGuard(handles[place].atom, value, builder.source()))
+            given = [constants.get(place, handle) for place, handle in enumerate(handles)]
+            result = root.run(function, tree.unflatten(given), extra)
         refuse_random(root.reads)
         _warn_of_stores(root.environment)
         return _finish(builder, root, result, [*handles, *root.lifted])

@@ -55,12 +55,21 @@ class _Plan:
 
     def _differs(self, var: Var) -> bool:
         varies = any(self.params["index"] in dims.symbols(d) for d in var.shape)
-        return varies or _most(self.params["trips"]) is not None
+        return (
+            varies
+            or _most(self.params["trips"]) is not None
+            or self.derived.joint.sizes.made_inside(var.aval)
+        )
 
     def _log(self, var: Var) -> Log:
         """Return where the values of all trips are kept, with room for the most that there may be."""
         size, index = dims.prod(var.shape), self.params["index"]
         most = _most(self.params["trips"])
+        room = _room(size)
+        if room is not None and index not in dims.symbols(room):
+            return Log(
+                var.aval, room * dims.poly(index), room * (self.params["trips"] if most is None else most)
+            )
         if most is not None and index not in dims.symbols(size):
             return Log(var.aval, size * dims.poly(index), size * most)
         return Log(var.aval, *offsets(dims.prod(var.shape), self.params["index"], self.params["trips"]))
@@ -170,6 +179,12 @@ def _most(trips: Dim) -> Dim | None:
     """Return how many trips there are at most, if only the running tape knows how many."""
     symbol = dims.as_symbol(trips)
     return None if symbol is None else symbol.most
+
+
+def _room(size: Dim) -> Dim | None:
+    """Return the most of a size that each iteration computes; None if it does not, or that is not known."""
+    most = {s: s.most for s in dims.symbols(size) if s.local and s.most is not None}
+    return dims.substitute(size, most) if most else None
 
 
 def _bytes(aval: Aval) -> Dim:

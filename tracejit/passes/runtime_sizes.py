@@ -8,11 +8,11 @@ from typing import Any
 
 from tracejit.ir import dims
 from tracejit.ir.aval import Aval
-from tracejit.ir.dims import Poly, Symbol
-from tracejit.ir.tape import Atom, Eqn, Tape, Var
+from tracejit.ir.dims import Poly, Symbol, Undecided
+from tracejit.ir.tape import Atom, Eqn, Tape, Var, bodies
 from tracejit.ops.loop import bind_size
 
-__all__ = ["SizeMakers", "local_symbols"]
+__all__ = ["SizeMakers", "local_symbols", "require_known_extents"]
 
 _KNOWN: weakref.WeakKeyDictionary[Tape, frozenset[Symbol]] = weakref.WeakKeyDictionary()
 
@@ -62,3 +62,30 @@ class SizeMakers:
     def maker(self, symbol: Symbol) -> Var | None:
         """Return the result of the equation that makes ``symbol``."""
         return self._makers.get(symbol)
+
+
+def require_known_extents(tape: Tape) -> None:
+    """Raise `Undecided` if memory would be needed whose extent is not known yet.
+
+    That of outputs is made before the tape runs, and that of the results of a loop or branch before it begins.
+    """
+    for atom in tape.outputs:
+        _require(atom.aval, frozenset())
+    _require_inside(tape, frozenset())
+
+
+def _require_inside(tape: Tape, known: frozenset[Symbol]) -> None:
+    for eqn in tape.eqns:
+        for var in eqn.results:
+            _require(var.aval, known)
+        counted = frozenset(v for v in eqn.params.values() if isinstance(v, Symbol))
+        for body in bodies(eqn):
+            _require_inside(body, known | counted)
+        if eqn.op is bind_size:
+            known |= counted
+
+
+def _require(aval: Aval, known: frozenset[Symbol]) -> None:
+    for extent in aval.shape:
+        if any(s.local and s not in known for s in dims.symbols(extent)):
+            raise Undecided("==", extent)
