@@ -134,3 +134,20 @@ def test_derivatives_of_gradients_do_not_depend_on_the_order_of_modes() -> None:
     product = X[:, None] * y
     close(mixed, (1 + product) * np.exp(product))
     close(other, mixed.T)
+
+
+def test_an_inner_function_may_return_what_it_captures() -> None:
+    c = np.array([2.0, 3.0])
+
+    def f(x: Any, y: Any) -> Any:
+        value, moved = tj.jvp(lambda z: c, (x,), (x,))
+        (same, _), pull = tj.vjp(lambda z: (y, z), x)
+        back = pull((x, 2 * x))[0]
+        return np.sum(value * y + moved + same + back * x), tj.jacobian(lambda z: y)(x)
+
+    x, y = np.array([1.0, 4.0]), np.array([0.5, -1.0])
+    value, jacobian = tj.jit(f)(x, y)
+    assert value == np.sum(c * y + y + 2 * x * x)
+    np.testing.assert_array_equal(jacobian, np.zeros((2, 2)))
+    slopes = tj.grad(lambda x, y: f(x, y)[0], argnums=(0, 1))(x, y)
+    np.testing.assert_array_equal(slopes, [4 * x, c + 1])

@@ -324,3 +324,18 @@ def test_families_of_functions_do_not_warn_of_retraces():
         for n in range(2, 40):
             with tj.interpret():
                 np.testing.assert_allclose(tj.grad(power(n))(P), n * P ** (n - 1), rtol=1e-12)
+
+
+def test_closures_of_libraries_are_told_apart():
+    # What code of a library closes over is not seen, so its entries serve one function each.
+    library = {"__name__": "scipy.made_for_this_test"}
+    exec("def calling(f):\n    def call(x):\n        return f(x)\n    return call\n", library)
+    for f, slope in (
+        (np.sin, np.cos(0.7)),
+        (np.exp, np.exp(0.7)),
+        (lambda x: x * x, 1.4),
+        (lambda x: 3 * x, 3.0),
+    ):
+        g = tj.grad(library["calling"](f))
+        for _ in range(3):
+            assert g(0.7) == pytest.approx(slope, rel=1e-14)

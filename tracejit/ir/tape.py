@@ -215,11 +215,14 @@ class Builder:
         return value
 
     def finish(self, outputs: Sequence[Atom]) -> Tape:
+        resolved = tuple(
+            map(self.resolve, outputs)
+        )  # first: an output may be a captured variable, so an input
         return Tape(
             tuple(self.inputs),
             tuple(self.consts),
             tuple(self.eqns),
-            tuple(map(self.resolve, outputs)),
+            resolved,
             tuple(self.sizes.values()),
             tuple(self.guards),
         )
