@@ -76,3 +76,37 @@ def test_an_error_passes_and_the_line_is_erased(monkeypatch):
         time.sleep(0.1)
         raise ZeroDivisionError
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+FORK = """
+import os, sys, threading, time
+import numpy as np
+import tracejit as tj
+from tracejit.runtime import kernel
+
+real, started = kernel.door.jit_source, threading.Event()
+
+def slow(*args, **kwargs):
+    started.set()
+    time.sleep(0.3)
+    return real(*args, **kwargs)
+
+kernel.door.jit_source = slow
+x = np.ones(3)
+other = threading.Thread(target=lambda: tj.grad(lambda x: np.sum(x**3))(x))
+other.start()
+started.wait()
+child = os.fork()
+if child == 0:
+    g = tj.grad(lambda x: np.sum(x**2))
+    os._exit(0 if all(g(x).tolist() == [2.0] * 3 for _ in range(3)) else 1)
+_, status = os.waitpid(child, 0)
+other.join()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_forked_while_a_thread_compiles_can_call():
+    environment = {**os.environ, "TRACEJIT_CACHE": "0"}
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120, env=environment)

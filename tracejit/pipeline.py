@@ -38,7 +38,7 @@ from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.runtime_sizes import require_known_extents
 from tracejit.passes.simplify import simplify
-from tracejit.runtime.compile import ArgSpec, compile_function
+from tracejit.runtime.compile import ArgSpec, compile_function, lock
 from tracejit.runtime.dispatch import MISS, Plans, make_plan, signature
 from tracejit.runtime.entries import Shelf, shelf_of
 from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
@@ -113,7 +113,6 @@ class _Local(threading.local):
 
 
 _local = _Local()
-_lock = threading.RLock()
 
 
 @contextmanager
@@ -327,7 +326,7 @@ def _lower(entry: Entry) -> Program:
 def _compile(entry: Entry) -> Kernel:
     program = entry.program
     outputs = [ArgSpec(o.compute, len(o.shape), "C", True) for o in program.outputs if o.kind == "array"]
-    with _lock:
+    with lock:
         before = compiled_kernels()
         kernel = compile_kernel(
             program.source,

@@ -6,6 +6,7 @@ what the lambda closes over by way of the lambda, so it serves the next one as i
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
@@ -25,6 +26,9 @@ MAX_SHARED = 8
 Table = dict[Hashable, list[Entry]]
 
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # No other thread holds it when the process is forked: nobody in the child would ever release it.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _own: weakref.WeakKeyDictionary[Any, Table] = weakref.WeakKeyDictionary()
 _shared: weakref.WeakKeyDictionary[CodeType, Table] = weakref.WeakKeyDictionary()
 

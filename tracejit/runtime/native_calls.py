@@ -18,6 +18,7 @@ from tracejit.errors import InternalError
 from tracejit.frontend.pytree import LEAF, TreeDef
 from tracejit.runtime import object_layout, objects
 from tracejit.runtime.caller import ARRAY, CALL, FLOATING, HEADER_WORDS, INVOKE, PACK, SCALAR, WHOLE
+from tracejit.runtime.compile import lock
 from tracejit.runtime.machine_code import Code, compile_text, load
 
 __all__ = ["ABSENT", "ArrayInput", "Find", "Outcome", "Prepared", "ScalarInput", "call", "prepare"]
@@ -91,11 +92,12 @@ _FASTCALL = 0x80
 @functools.cache
 def _compiled(entry: str, text: str) -> Code:
     """Return a function of `caller`, which lives as long as the process: from the disk, or compiled."""
-    code = objects.find(entry)
-    if code is None:
-        made = compile_text(text, entry, ())
-        objects.keep(entry, made)
-        code = load(made)
+    with lock:  # llvmlite has a lock of its own, which a fork is not to find taken
+        code = objects.find(entry)
+        if code is None:
+            made = compile_text(text, entry, ())
+            objects.keep(entry, made)
+            code = load(made)
     return code
 
 
