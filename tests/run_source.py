@@ -9,8 +9,8 @@ from tracejit.codegen.emit import Program
 from tracejit.ir import dims
 from tracejit.ir.tape import Tape, input_symbols
 from tracejit.ops.base import REGISTRY
-from tracejit.runtime.compile import ArgSpec, compile_function, compile_plain
-from tracejit.runtime.piece_code import compile_piece
+from tracejit.runtime.compile import ArgSpec
+from tracejit.runtime.kernel import Kernel, compile_kernel
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +39,15 @@ PYTHON: dict[str, Any] = {
     "np": np,
     "load": load,
     "store": store,
-    "allocate": np.empty,
+    "room_for": lambda shape, dtype: 0,
+    "workspace": lambda room, size: None,
+    "placed": lambda block, offset, shape, dtype: np.full(shape, 99, dtype),
+    "grown": lambda room, shape, dtype: np.full(shape, 99, dtype),
+    "mark": lambda room: None,
+    "back": lambda room, mark: None,
+    "scratch": np.empty,
+    "in_room": lambda kernel, arguments: kernel(*arguments, None),
+    "split": lambda part, room, chunks, work, *arguments: part(0, chunks, *arguments),
     "distinct": lambda array, number: array,
     "where": lambda condition, x, y: x if condition else y,
     "add_reassoc": lambda x, y: x + y,
@@ -57,7 +65,7 @@ def run_python(program: Program, tape: Tape, args: Sequence[Any]) -> tuple[list[
     """Outputs and guard values of the source as Python runs it."""
     namespace = {**PYTHON, **program.functions}
     exec(program.source, namespace)
-    return _call(namespace[program.name], program, tape, args)
+    return _call(lambda *given: namespace[program.name](*given, None), program, tape, args)
 
 
 def run_compiled(program: Program, tape: Tape, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -65,16 +73,13 @@ def run_compiled(program: Program, tape: Tape, args: Sequence[Any]) -> tuple[lis
     return _call(compiled(program), program, tape, args)
 
 
-def compiled(program: Program) -> Any:
+def compiled(program: Program) -> Kernel:
     """The source as a function for arrays."""
-    functions = {name: compile_plain(function) for name, function in program.functions.items()}
     inputs = [ArgSpec(a.dtype, a.ndim, "C" if a.layout == "C" else "A") for a in program.inputs]
     outputs = [ArgSpec(o.compute, len(o.shape), "C", True) for o in program.outputs if o.kind == "array"]
-    pieces = {piece.name: compile_piece(piece, program.functions) for piece in program.pieces}
-    made = compile_function(
-        program.source, program.name, (*inputs, *outputs), extra_namespace=functions, pieces=pieces
+    return compile_kernel(
+        program.source, program.name, (*inputs, *outputs), program.functions, program.key, program.pieces
     )
-    return made.function
 
 
 def _call(function: Any, program: Program, tape: Tape, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -268,7 +268,7 @@ def test_a_planned_call_can_be_interrupted():
 
 
 def test_a_kernel_refuses_arrays_that_it_was_not_compiled_for():
-    source = "def f(x):\n    return (x[0],)\n"
+    source = "def f(x, room):\n    return (x[0],)\n"
     kernel = compile_kernel(source, "f", (ArgSpec(np.dtype("f8"), 1),), {}, source)
     assert kernel(X) == (1.0,)
     for wrong in (X.astype("f4"), X[:, None], X[::2], X.astype(">f8")):

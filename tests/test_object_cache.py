@@ -66,7 +66,7 @@ def cache(monkeypatch, tmp_path):
 def compiled(text="x + 1.0"):
     """Return how many compilations it took to get a kernel, which is right."""
     kernel.clear_kernels()
-    source = f"def f(x):\n    return ({text}, x < 0)\n"
+    source = f"def f(x, room):\n    return ({text}, x < 0)\n"
     before = kernel.compiled_kernels()
     made = compile_kernel(source, "f", (ArgSpec(F8),), {}, source)
     x = np.float64(1.5)

@@ -1,5 +1,6 @@
 """Loops whose number of trips is a traced integer: the most that they may run, and what they keep then."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -99,7 +100,9 @@ def test_second_derivatives_of_rows_without_a_bound() -> None:
 def test_rows_keep_what_they_overwrite_and_not_the_array() -> None:
     """The largest array that is allocated grows with what is overwritten, not with rows times the array."""
     gradient = tj.grad(red_black, argnums=(0, 1)).lower(np.ones((12, 13)), 1.2, 9)
-    allocated = [line for line in gradient.source.splitlines() if "np.empty(" in line]
-    shapes = [line.partition("((")[2].partition("), np")[0].split(",") for line in allocated if "((" in line]
+    allocated = [line for line in gradient.source.splitlines() if " = grown(" in line]
+    shapes = [re.findall(r"room, \((.*)\), np", line)[0].split(",") for line in allocated]
+    placed = re.findall(r"placed\(block, \w+, \((.*)\), np", gradient.source)
+    assert allocated and all(shape.count(",") <= 1 for shape in placed)
     assert {len(shape) for shape in shapes} <= {1, 2, 3}
     assert ["m0", " n - 2", " ((m - 1) // 2)"] in shapes

@@ -7,7 +7,8 @@ from typing import Any
 
 from tracejit.ir.tape import Tape
 from tracejit.pipeline import Transform, call, compile_njit
-from tracejit.runtime.entry import Entry
+from tracejit.runtime.entry import Entry, Sizes
+from tracejit.runtime.memory import Memory, memory_of
 from tracejit.tracebacks import boundary
 
 __all__ = ["Lowered"]
@@ -27,10 +28,15 @@ class Lowered:
     njit : callable
         For ``@njit`` code: takes the dynamic argument leaves and then the captured values, as arrays and numbers of the
         same dtypes and ranks; sizes may differ, they are checked.
+    memory : Memory
+        Bytes that a call takes at the sizes of the example.
     """
 
-    def __init__(self, entry: Entry, function: Callable[..., Any], transform: Transform) -> None:
-        self._entry, self._function, self._transform = entry, function, transform
+    def __init__(
+        self, entry: Entry, sizes: Sizes, function: Callable[..., Any], transform: Transform
+    ) -> None:
+        self._entry, self._sizes = entry, sizes
+        self._function, self._transform = function, transform
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -54,6 +60,10 @@ class Lowered:
     @property
     def backward_tape(self) -> Tape:
         return self._entry.tape
+
+    @property
+    def memory(self) -> Memory:
+        return memory_of(self._entry.program, self._sizes)
 
     @property
     def llvm(self) -> str:

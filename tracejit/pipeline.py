@@ -38,13 +38,14 @@ from tracejit.ir.tape import Atom, Builder, Tape, is_tracing
 from tracejit.passes.derivatives import Built
 from tracejit.passes.runtime_sizes import require_known_extents
 from tracejit.passes.simplify import simplify
-from tracejit.runtime.compile import ArgSpec, compile_function, lock
+from tracejit.runtime.compile import ArgSpec, compile_function
 from tracejit.runtime.dispatch import MISS, Plans, make_plan, signature
 from tracejit.runtime.entries import Shelf, shelf_of
-from tracejit.runtime.entry import Entry, GuardMismatch, layout_of, native
+from tracejit.runtime.entry import Entry, GuardMismatch, Sizes, layout_of, native
 from tracejit.runtime.kernel import Kernel, compile_kernel, compiled_kernels
 from tracejit.runtime.keys import signature_of
 from tracejit.runtime.limits import MAX_PATHS, runs_long, warn_retraces
+from tracejit.runtime.locks import lock
 from tracejit.tracebacks import warnings_issued
 
 __all__ = [
@@ -244,19 +245,22 @@ def _overlap(a: Any, b: Any) -> bool:
 
 def entry_for(
     function: Callable[..., Any], transform: Transform, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Entry:
-    """Return the entry that serves this call, made if needed; nothing is computed."""
+) -> tuple[Entry, Sizes]:
+    """Return the entry that serves this call, made if needed, and the sizes of this call; nothing is computed."""
     specification, leaves = arguments(
         function, transform.argnums, args, kwargs, transform.extra, transform.split
     )
     dynamic = [leaf for leaf in leaves if not isinstance(leaf, Static)]
     shelf = _shelf(function, transform, specification, leaves)
     for entry in shelf.candidates():
-        if not entry.tape.guards and entry.gather(dynamic, function) is not None:
-            return entry
+        gathered = None if entry.tape.guards else entry.gather(dynamic, function)
+        if gathered is not None:
+            return entry, gathered[2]
     entry = _new_entry(function, transform, specification, leaves)
     shelf.add(entry)
-    return entry
+    gathered = entry.gather(dynamic, function)
+    assert gathered is not None
+    return entry, gathered[2]
 
 
 def _shelf(

@@ -44,10 +44,10 @@ class Transformed:
         Returns
         -------
         Lowered
-            With ``source``, ``forward_tape``, ``backward_tape``, ``njit``; callable like this function.
+            With ``source``, ``forward_tape``, ``backward_tape``, ``memory``, ``njit``; callable like this function.
         """
-        entry = entry_for(self._function, self._transform, args, kwargs)
-        return Lowered(entry, self._function, self._transform)
+        entry, sizes = entry_for(self._function, self._transform, args, kwargs)
+        return Lowered(entry, sizes, self._function, self._transform)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Let a decorated method be called on its object; ``argnums`` does not count ``self``."""

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.codegen.nodes import Buffer, Evaluator, Memory, Node
+from tracejit.codegen.placing import Placing
 from tracejit.codegen.text import Names, dtype_text, literal, size_text
+from tracejit.errors import InternalError
 from tracejit.ir import dims
 from tracejit.ir.aval import Shape
 from tracejit.ir.dims import Dim, Symbol
@@ -45,6 +47,14 @@ class Context:
         Of the body of a loop: the branch with which it is left, and the value of its predicate then.
     groups : dict of str to str
         Handles whose arrays change places -> the handle that names their group; one for all contexts.
+    room : str
+        The parameter of the kernel that memory is taken from.
+    placing : Placing
+        The temporaries that stand in the workspace; one for all contexts.
+    handles : dict of str to (str, int)
+        Handle -> array and number; one for all contexts.
+    grows : bool
+        Something in here has memory of its own, taken when it is reached.
     """
 
     def __init__(
@@ -63,6 +73,11 @@ class Context:
         self.pending: list[str] = []
         self.used: dict[Buffer, int] = {}
         self.groups: dict[str, str] = parent.groups if parent else {}
+        self.room: str = parent.room if parent else names.unique("room")
+        self.placing: Placing = parent.placing if parent else Placing()
+        self.handles: dict[str, tuple[str, int]] = parent.handles if parent else {}
+        self.grows = False
+        self._grown: set[Buffer] = set()
         self.leaving: tuple[Eqn, bool] | None = None
         self.step = 0
         self._flushed = 0
@@ -75,25 +90,36 @@ class Context:
 
     def distinct(self, array: str) -> str:
         """Name the handle by which loads and stores call ``array``, whose memory nothing else shares."""
-        name = self.names.unique(f"{array}_")
-        self.pending.append(f"{name} = distinct({array}, {next(self._numbers)})")
+        name, number = self.names.unique(f"{array}_"), next(self._numbers)
+        self.handles[name] = array, number
+        self.pending.append(f"{name} = distinct({array}, {number})")
         return name
 
     def exchange(self, left: Sequence[Buffer], right: Sequence[Buffer]) -> list[str]:
         """Return the lines after which the variables of ``left`` are the arrays that ``right`` were."""
-        first = self.groups.setdefault(left[0].name, left[0].name)
         for buffer in (*left, *right):
+            if buffer in self._grown:
+                raise InternalError(
+                    f"{buffer.array} does not outlive an iteration, and cannot change places."
+                )
             self.touch(buffer)
-            self._join(buffer.name, first)
+            self._join(buffer.name, left[0].name)
         return [
             f"{', '.join(b.array for b in left)} = {', '.join(b.array for b in right)}",
             f"{', '.join(b.name for b in left)} = {', '.join(b.name for b in right)}",
         ]
 
-    def _join(self, name: str, group: str) -> None:
-        """Let a handle be of a group: their arrays change places, so they have one number."""
-        old = self.groups.setdefault(name, name)
-        self.groups.update((n, group) for n, g in self.groups.items() if g == old)
+    def _join(self, name: str, other: str) -> None:
+        """Let two handles be of one group: they may mean the same memory, so they have one number."""
+        old, new = (self.groups.setdefault(n, n) for n in (name, other))
+        self.groups.update((n, new) for n, g in self.groups.items() if g == old)
+
+    def settle(self) -> list[str]:
+        """Choose where temporaries stand, once all is written; return the lines that make them."""
+        for first, *others in self.placing.settle(self.used, self.groups):
+            for name in others:
+                self._join(name, first)
+        return self.placing.lines(self.names, self.room)
 
     def temporary(self, wish: str, shape: Shape, dtype: np.dtype[Any]) -> Buffer:
         """Allocate a C-contiguous array, outside of as many loops as possible."""
@@ -122,10 +148,20 @@ class Context:
         texts = [t if runs or _is_size(d) else f"max({t}, 0)" for t, d in zip(texts, room, strict=True)]
         if entries:
             texts = [" * ".join(f"({t})" for t in texts)]
-        comma = "," if len(texts) == 1 else ""
-        self.pending.append(f"{array} = np.empty(({', '.join(texts)}{comma}), {dtype_text(dtype)})")
-        buffer = Buffer(array, self.distinct(array), room, dtype, True, entries)
+        buffer = Buffer(array, "", room, dtype, True, entries)
         self.used[buffer] = self.step
+        if self.parent is None and not any(s.local for d in room for s in dims.symbols(d)):
+            self.placing.add(buffer, tuple(texts), room, self.step)
+        else:
+            comma = "," if len(texts) == 1 else ""
+            self.pending.append(
+                f"{array} = grown({self.room}, ({', '.join(texts)}{comma}), {dtype_text(dtype)})"
+            )
+            self._grown.add(buffer)
+            context: Context | None = self
+            while context is not None:
+                context.grows, context = True, context.parent
+        buffer.name = self.distinct(array)
         return buffer
 
     def touch(self, buffer: Buffer) -> None:

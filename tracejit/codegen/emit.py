@@ -1,7 +1,7 @@
 """Schedule -> source: the text of one kernel, and what a caller must know to call it.
 
-The kernel takes inputs, constants and output arrays, and returns the scalar outputs and the values of the
-guards.  The text depends on what the tape holds only, never on identities, so that equal tapes give equal
+The kernel takes inputs, constants, output arrays and a room for its temporaries, and returns the scalar outputs and the
+values of the guards.  The text depends on what the tape holds only, never on identities, so that equal tapes give equal
 texts.
 """
 
@@ -18,6 +18,7 @@ from tracejit.codegen.context import Context
 from tracejit.codegen.entry import entry_source
 from tracejit.codegen.nodes import Buffer, Memory
 from tracejit.codegen.pieces import LONG, Cut, Piece, cut
+from tracejit.codegen.placing import Slot
 from tracejit.codegen.regions import region_lines
 from tracejit.codegen.steps import Functions, StepWriter, first_version
 from tracejit.codegen.text import Names, indented, numeric
@@ -29,8 +30,9 @@ from tracejit.passes.schedule import Schedule
 
 __all__ = ["Argument", "Output", "Program", "lower"]
 
-_RESERVED = """np math allocate range min max load store distinct where add_reassoc mul_reassoc place True False None
-complex kernel pass break stop_if_interrupted nanoseconds ValueError IndexError"""
+_RESERVED = """np math range min max load store distinct where add_reassoc mul_reassoc place True False None
+complex kernel pass break stop_if_interrupted nanoseconds ValueError IndexError
+room_for workspace placed grown mark back scratch split in_room"""
 
 _HANDLE = re.compile(r"(\s*)(\w+) = distinct\((\w+), (\d+)\)")
 
@@ -106,6 +108,10 @@ class Program:
         Plain functions that the source calls; they must be compiled for it.
     pieces : tuple of Piece
         Functions of the source that are compiled by themselves.
+    workspace : tuple of Slot
+        The memory that temporaries take, as far as its size is known from the inputs.
+    grows : bool
+        It takes more while it runs, whose size it finds then.
     schedule : Schedule
     """
 
@@ -118,6 +124,8 @@ class Program:
     guards: int
     functions: Mapping[str, Callable[..., Any]]
     pieces: tuple[Piece, ...]
+    workspace: tuple[Slot, ...]
+    grows: bool
     schedule: Schedule
 
 
@@ -159,11 +167,13 @@ class _Kernel:
     def program(self) -> Program:
         """Return the finished text with its description."""
         writer = StepWriter(self.context, self.schedule, self.functions, region_lines)
-        blocks = [[self._numbered(line) for line in block] for block in writer.blocks(self._returned)]
-        given = [*(a.name for a in self.inputs), *self._arrays]
+        blocks = writer.blocks(self._returned)
+        arrays = self.context.settle()
+        blocks = [[self._numbered(line) for line in block] for block in blocks]
+        given = [*(a.name for a in self.inputs), *self._arrays, self.context.room]
         head = f"def {self.name}({', '.join(given)}):"
         sizes = [f"{self.context.sizes[s]} = {self._extent(*p)}" for s, p in input_symbols(self.tape).items()]
-        first = [*sizes, *self.context.preamble]
+        first = [*sizes, *arrays, *self.context.preamble]
         done = self._cut(blocks, [*given, *(line.split(" = ")[0] for line in first)])
         text = [head, *indented([*self._docstring(), *first, *done.lines]), ""]
         content = [head, *first, *(line for line in done.lines if not _is_comment(line))]
@@ -177,6 +187,8 @@ class _Kernel:
             len(self.tape.guards),
             self.functions.named,
             done.pieces,
+            self.context.placing.slots,
+            self.context.grows,
             self.schedule,
         )
 

@@ -27,7 +27,8 @@ def entry_source(
     names = [a.name for a in inputs]  # none begins with an underscore
     lines = [*_checks(tape, inputs, sizes), *_allocations(outputs, sizes)]
     arrays = [f"_result{o.position}" for o in outputs if o.kind == "array"]
-    lines.append(f"_scalars = {name}({', '.join([*names, *arrays])})")
+    given = [*names, *arrays]
+    lines.append(f"_scalars = in_room({name}, ({', '.join(given)}{',' if len(given) == 1 else ''}))")
     scalars = sum(o.kind == "scalar" for o in outputs)
     for number, guard in enumerate(tape.guards, scalars):
         expected = literal(guard.expected, guard.var.dtype)

@@ -143,7 +143,7 @@ class NestWriter:
 
     def _stack(self, accumulator: Accumulator) -> str:
         name = self.context.names.numbered("partial")
-        self.context.preamble.append(f"{name} = np.empty(64, np.{accumulator.dtype.name})")
+        self.context.preamble.append(f"{name} = scratch(64, np.{accumulator.dtype.name})")
         return name
 
     def _accumulator(self, root: Fold) -> Accumulator:

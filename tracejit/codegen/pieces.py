@@ -120,8 +120,8 @@ class _Cutter:
         everything = [s for block in blocks for s in block]
         self.variables = parameters.union(*(s.effects.written for s in everything))
         self.handles = {target: s for s in everything if (target := _made(s, "distinct"))}
-        arrays = {target for s in everything if (target := _made(s, "empty"))}
-        swapped = {n for s in everything if not _made(s, "distinct", "empty") for n in s.effects.written}
+        arrays = {target for s in everything if (target := _made(s, "grown"))}
+        swapped = {n for s in everything if not _made(s, "distinct", "grown") for n in s.effects.written}
         self.fixed = swapped & (arrays | set(self.handles) | parameters)
         self.constant = "constant"
         while any(name.startswith(self.constant) for name in self.variables):
@@ -132,27 +132,17 @@ class _Cutter:
     def cut(self) -> Cut:
         lines: list[str] = []
         defined = set(self.parameters)
-        held: set[str] = set()
         for run, live in zip(self.runs, self._live(), strict=True):
-            if run.moves:
-                lines.append(self._call(run, live, defined))
-            else:
-                lines += self._left(run, live, held)
+            lines += [self._call(run, live, defined)] if run.moves else self._left(run, live)
             defined |= run.effects.written
         return Cut(lines, tuple(self._pieces.values()))
 
-    def _left(self, run: _Run, live: frozenset[str], held: set[str]) -> list[str]:
-        """Return the lines of a run that is no piece; ``held`` are the arrays whose handles are used there."""
+    def _left(self, run: _Run, live: frozenset[str]) -> list[str]:
+        """Return the lines of a run that is no piece; pieces make their own handles."""
         handle = _made(run.statements[0], "distinct")
-        if handle is not None:
-            if handle not in live:
-                return []  # pieces make their own
-            held.add(self._array(handle))
-        elif _is_last_use(run.statements[0]) and not run.effects.read & held:
-            return []  # calls hold their arrays by themselves
-        lines = [line for s in run.statements for line in s.lines]
-        allocates = _made(run.statements[0], "empty") is not None
-        return [line.replace("np.empty(", "allocate(") for line in lines] if allocates else lines
+        if handle is not None and handle not in live:
+            return []
+        return [line for s in run.statements for line in s.lines]
 
     def _live(self) -> list[frozenset[str]]:
         """Return per run the variables that are read after it."""
@@ -187,9 +177,9 @@ class _Cutter:
         node = statement.node
         return (
             isinstance(node, ast.Return)
-            or bool(_made(statement, "distinct", "empty"))
+            or bool(_made(statement, "distinct", "grown"))
             or bool(statement.effects.written & self.fixed)
-            or (isinstance(node, ast.Expr) and (_called(node) is None or _called(node) in self.functions))
+            or (isinstance(node, ast.Expr) and _called(node) in self.functions)
         )
 
     def _shape(self, statement: Statement) -> str:
@@ -322,11 +312,6 @@ def _made(statement: Statement, *makers: str) -> str | None:
     function, target = node.value.func, node.targets[0]
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
     return target.id if name in makers and isinstance(target, ast.Name) else None
-
-
-def _is_last_use(statement: Statement) -> bool:
-    """Return whether a statement is there to keep an array only, for what uses a handle of it before."""
-    return isinstance(statement.node, ast.Expr) and isinstance(statement.node.value, ast.Attribute)
 
 
 def _called(node: ast.Expr) -> str | None:

@@ -41,6 +41,7 @@ class _Region:
         self.writer, self.outer, self.step = writer, writer.context, step
         self.states = step.region.states
         self.leaving: tuple[Eqn, bool] | None = None
+        self.grows = False
         names = self.outer.names
         self.locals = [names.numbered("state") if not s.result.shape else "" for s in self.states]
 
@@ -67,7 +68,7 @@ class _Region:
         (body,) = self.step.bodies
         self.leaving = idle_side(body.tape)
         text = self._body(body, self._assigned, params["index"], name)
-        return [f"for {name} in range({span}):", *indented(text)]
+        return self._around([], f"for {name} in range({span}):", text)
 
     def _while(self) -> list[str]:
         condition, body = self.step.bodies
@@ -84,7 +85,15 @@ class _Region:
         ]
         first = FIRST_LOOK if all(_is_scalar(s) for s in self.step.bodies) else FIRST_LOOK_IF_LONG
         begun, looks = self._looks_at_interrupts(count, first)
-        return [f"{count} = 0", *begun, "while True:", *indented([*inside, *looks])]
+        return self._around([f"{count} = 0", *begun], "while True:", [*inside, *looks])
+
+    def _around(self, begun: list[str], head: str, body: list[str]) -> list[str]:
+        """Return a loop; memory that an iteration takes is given back before the next one, and at the end."""
+        if not self.grows:
+            return [*begun, head, *indented(body)]
+        room, mark = self.outer.room, self.outer.names.numbered("mark")
+        back = f"back({room}, {mark})"
+        return [*begun, f"{mark} = mark({room})", head, *indented([back, *body]), back]
 
     def _looks_at_interrupts(self, count: str, first: int) -> tuple[list[str], list[str]]:
         """Return what stands before an open-ended loop, and at the end of its body."""
@@ -133,7 +142,9 @@ class _Region:
             else:
                 context.scalars.define(var, self.outer.scalar(atom))
         inner = StepWriter(context, schedule, self.writer.functions, region_lines)
-        return inner.lines(lambda: end(context, schedule)) or ["pass"]
+        lines = inner.lines(lambda: end(context, schedule)) or ["pass"]
+        self.grows = self.grows or context.grows
+        return lines
 
     def _assigned(self, context: Context, schedule: Schedule) -> list[str]:
         """Return the assignment of the scalar states, all at once, and the moves of arrays."""

@@ -81,11 +81,7 @@ class StepWriter:
             written.append([*self.context.take_pending(), *lines])
         self.context.step = len(written)
         last = end()
-        written.append(self.context.take_pending())
-        for buffer, step_number in self.context.used.items():
-            # A handle does not keep its array; this use of the array does.
-            written[step_number].append(f"{buffer.array}.size  # {buffer.array} is needed until here")
-        return [*written, last]
+        return [*written, self.context.take_pending(), last]
 
     def _step(self, step: Step) -> list[str]:
         if isinstance(step, Nest):

@@ -13,7 +13,6 @@ from typing import Any
 
 from .intrinsics import (
     accumulate,
-    allocation,
     fortran,
     integer,
     libm,
@@ -23,6 +22,8 @@ from .intrinsics import (
     real,
     signals,
     special,
+    split,
+    workspace,
 )
 from .intrinsics import complex as complex_
 from .intrinsics.calls import c_call, constant, llvm_call
@@ -150,6 +151,8 @@ def _transforms() -> dict[str, Any]:
     return {name: Deferred(functools.partial(found, name)) for name in ("c2c", "c2c_sym", "r2c", "c2r")}
 
 
+_WORKSPACE = "back grown in_room mark placed room_for scratch workspace"
+
 NAMESPACE = Names(
     {
         **_elementary(),
@@ -161,7 +164,6 @@ NAMESPACE = Names(
         **parts.NAMES,
         **special.NAMES,
         **_transforms(),
-        "allocate": allocation.allocate,
         "distinct": memory.distinct,
         "fortran": fortran.fortran,
         "matmul": fortran.matmul,
@@ -170,6 +172,8 @@ NAMESPACE = Names(
         "stop_if_interrupted": signals.stop_if_interrupted,
         "store": memory.store,
         "unit_stride": memory.unit_stride,
+        "split": split.split,
+        **{name: getattr(workspace, name) for name in _WORKSPACE.split()},
         "pairwise_push": pairwise.pairwise_push,
         "pairwise_stack": pairwise.pairwise_stack,
         "pairwise_total": pairwise.pairwise_total,

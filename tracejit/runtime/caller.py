@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 # Words per record. "Offset" counts bytes from the start of the plan.
-HEADER_WORDS = 17
+HEADER_WORDS = 18
 """entry, miss, arguments, checks, offset, inputs, offset, arrays, offset, scalars, steps of the result, offset, and
-the functions PyArray_NewFromDescr and PyArray_Scalar, the type of arrays, decisions, offset"""
+the functions PyArray_NewFromDescr and PyArray_Scalar, the type of arrays, decisions, offset, threads"""
 CHECK_WORDS = 4
 """how to find it (0: argument a, 1: object a, 2: entry b of dict a, 3: at byte b of a), a, b, expected object"""
 INPUT_WORDS = 9
@@ -219,7 +219,7 @@ start:
   %guards = getelementptr i8, ptr %plan, i64 %guards.offset
   %objects.count = add i64 %inputs.count, %arrays.count
   %slots.used = add i64 %objects.count, %scalars.count
-  %slots.count = add i64 %slots.used, 1
+  %slots.count = add i64 %slots.used, 2
   %objects = alloca ptr, i64 %objects.count
   %slots = alloca ptr, i64 %slots.count
   %scalars.size = mul i64 %scalars.count, 16
@@ -341,6 +341,11 @@ scalar.body:
 run:
   %about.slot = getelementptr ptr, ptr %slots, i64 %slots.used
   store ptr %about, ptr %about.slot
+  %threads.place = getelementptr i64, ptr %plan, i64 17
+  %threads = load ptr, ptr %threads.place
+  %threads.number = add i64 %slots.used, 1
+  %threads.slot = getelementptr ptr, ptr %slots, i64 %threads.number
+  store ptr %threads, ptr %threads.slot
   %status = call i32 @tracejit_invoke(ptr %entry, ptr %slots)
   %ran = icmp eq i32 %status, 0
   br i1 %ran, label %guard, label %stopped

@@ -11,10 +11,8 @@ import functools
 import gc
 import importlib
 import math
-import os
 import re
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +24,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tracejit.errors import CompileError
-from tracejit.runtime import objects
+from tracejit.runtime import objects, threads, workspace
+from tracejit.runtime.locks import lock
 from tracejit.runtime.machine_code import Code
 from tracejit.runtime.source_files import content_key, write_source
 from tracejit.runtime.symbols import HELPER, bind, finder
@@ -61,6 +60,10 @@ class ArgSpec:
         return f"{self.dtype.str}[{self.ndim},{self.layout}{',w' if self.writable else ''}]"
 
 
+ROOM = ArgSpec(np.dtype(np.void))
+"""The last argument of a kernel: where it takes memory from."""
+
+
 @dataclass(frozen=True, eq=False)
 class CompiledFunction:
     """A generated source and the function made of it.
@@ -92,33 +95,6 @@ class CompiledFunction:
 
 
 _compiled: dict[str, CompiledFunction] = {}
-
-
-class _Lock:
-    """A lock whose holders a fork waits for: a child made in the middle of a compilation could never compile again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._hold_forks()
-        self._lock.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
-
-    @functools.cache  # noqa: B019 -- there is one, which lives as long as the process
-    def _hold_forks(self) -> None:
-        # Last registered is first asked, and Numba logs while it compiles: with the lock of logging taken before this
-        # one, each would wait for the other.
-        importlib.import_module("logging")
-        if hasattr(os, "register_at_fork"):
-            take, give = self._lock.acquire, self._lock.release
-            os.register_at_fork(before=take, after_in_parent=give, after_in_child=give)
-
-
-lock = _Lock()
-"""Held while something is compiled or loaded."""
 
 
 def clear_compiled() -> None:
@@ -265,6 +241,8 @@ def jit_source(
     try:
         namespace = _executed(source, path, extra)
         namespace |= pieces
+        for part in _parts(namespace, name, pieces):
+            namespace[part] = _jit(numba, no_cpython_wrapper=True)(None)(namespace[part])
         types = tuple(_numba_type(numba, spec) for spec in signature)
         with undisturbed():
             return path, _jit(numba, **options)(types)(namespace[name])
@@ -275,6 +253,13 @@ def jit_source(
             detail=f"{type(error).__name__}: {error}",
             hint="This is a defect of tracejit; please report it with the file above.",
         ) from error
+
+
+def _parts(namespace: Mapping[str, Any], name: str, pieces: Mapping[str, object]) -> list[str]:
+    """Return the functions of a source that are neither its last one nor pieces."""
+    file = namespace[name].__code__.co_filename
+    functions = {n: v for n, v in namespace.items() if isinstance(v, FunctionType) and n not in pieces}
+    return [n for n, v in functions.items() if n != name and v.__code__.co_filename == file]
 
 
 def jit_for_callers(source: str, name: str, extra: Mapping[str, object]) -> Any:
@@ -308,6 +293,8 @@ def _numba() -> Any:
         arraymath.ensure_blas = look
     finally:
         linalg.ensure_blas = look
+    for name in (*workspace.CALLED, *threads.CALLED):
+        bind(name)
     return numba
 
 
@@ -376,6 +363,8 @@ def _silence_numba_about(numba: Any, path: str) -> None:
 
 
 def _numba_type(numba: Any, spec: ArgSpec) -> Any:
+    if spec == ROOM:
+        return numba.types.voidptr
     element = numba.from_dtype(spec.dtype)
     if spec.ndim is None:
         return element

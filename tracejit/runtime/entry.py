@@ -19,7 +19,7 @@ from tracejit.ir.interpret import interpret
 from tracejit.ir.tape import Tape, ValueGuard
 from tracejit.runtime.kernel import Kernel
 
-__all__ = ["Entry", "GuardMismatch", "Layouts", "layout_of", "native"]
+__all__ = ["Entry", "GuardMismatch", "Layouts", "Sizes", "layout_of", "native"]
 
 Sizes = dict[Symbol, int]
 Layouts = tuple[str, ...]

@@ -73,7 +73,7 @@ def _cpu() -> Iterator[str]:
 def _settings() -> Iterator[str]:
     """Numba's settings, where they may stand, and which vector functions calls may become."""
     for name in sorted(os.environ):
-        if name.startswith("NUMBA_") or name == "TRACEJIT_VECTOR_MATH":
+        if (name.startswith("NUMBA_") and name != "NUMBA_NUM_THREADS") or name == "TRACEJIT_VECTOR_MATH":
             yield f"{name}={os.environ[name]}"
     try:
         yield Path(".numba_config.yaml").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ from tracejit.errors import InternalError
 from tracejit.runtime import compile as door
 from tracejit.runtime import objects
 from tracejit.runtime.compile import ArgSpec, CompiledFunction, compile_function, compile_plain
+from tracejit.runtime.locks import lock
 from tracejit.runtime.machine_code import Code
 from tracejit.runtime.native_calls import call
 from tracejit.runtime.piece_code import compile_piece
@@ -57,13 +58,13 @@ class Kernel:
     code: Code
     compile_seconds: float
 
-    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+    def __call__(self, *arguments: Any, threads: int = 0) -> tuple[Any, ...]:
         """Return the scalars that the function returns; arrays have exactly the dtypes of the signature."""
         given = [
             np.asarray(a, spec.dtype) if spec.ndim is None else _exactly(a, spec)
             for a, spec in zip(arguments, self.signature, strict=True)
         ]
-        return call(self.code, given, [spec.ndim is not None for spec in self.signature])
+        return call(self.code, given, [spec.ndim is not None for spec in self.signature], threads)
 
     @property
     def jitted(self) -> CompiledFunction:
@@ -72,7 +73,7 @@ class Kernel:
         return compile_function(
             self.source,
             self.name,
-            self.signature,
+            (*self.signature, door.ROOM),
             extra_namespace=functions,
             pieces={piece.name: compile_piece(piece, self.functions) for piece in self.pieces},
             content=self.content,
@@ -99,7 +100,7 @@ def compiled_kernels() -> int:
 
 def clear_kernels() -> None:
     """Forget all kernels that nobody holds."""
-    with door.lock:
+    with lock:
         _kernels.clear()
 
 
@@ -129,7 +130,7 @@ def compile_kernel(
     key = content_key(content, name, *signature, *about)
     found = _kernels.get(key)
     if found is None:
-        with door.lock:
+        with lock:
             found = _kernels.get(key)
             if found is None:
                 code, seconds = _code(key, source, name, tuple(signature), functions, pieces)
@@ -155,7 +156,7 @@ def _code(
     with shown(f"compiling {name!r}, {lines} lines"), door.undisturbed():
         extra = {wish: compile_plain(function) for wish, function in functions.items()}
         parts = {piece.name: compile_piece(piece, functions) for piece in pieces}
-        function = door.jit_source(source, name, signature, extra, parts, entry=True)[1]
+        function = door.jit_source(source, name, (*signature, door.ROOM), extra, parts, entry=True)[1]
     (made,) = function.overloads.values()
     entry_point = importlib.import_module("tracejit.codegen.intrinsics.entry_point")
     stored = object_code(made.library, entry_point.entry_name(made.fndesc), entry_point.results(made.fndesc))

@@ -16,25 +16,31 @@ import numpy as np
 
 from tracejit.errors import InternalError
 from tracejit.frontend.pytree import LEAF, TreeDef
-from tracejit.runtime import object_layout, objects
+from tracejit.runtime import object_layout
 from tracejit.runtime.caller import ARRAY, CALL, FLOATING, HEADER_WORDS, INVOKE, PACK, SCALAR, WHOLE
-from tracejit.runtime.compile import lock
-from tracejit.runtime.machine_code import Code, compile_text, load
+from tracejit.runtime.machine_code import Code
+from tracejit.runtime.native_code import code_of
 
 __all__ = ["ABSENT", "ArrayInput", "Find", "Outcome", "Prepared", "ScalarInput", "call", "prepare"]
 
 _WORD = 8
 
 
-def call(code: Code, arguments: Sequence[Any], arrays: Sequence[bool]) -> tuple[Any, ...]:
+def call(code: Code, arguments: Sequence[Any], arrays: Sequence[bool], threads: int = 0) -> tuple[Any, ...]:
     """Run a kernel and return its scalars; ``arrays`` says which arguments are arrays with axes.
 
-    The arguments have exactly the dtypes that the kernel was compiled for; numbers are arrays without axes.
+    The arguments have exactly the dtypes that the kernel was compiled for; numbers are arrays without axes. It uses as
+    many threads as are usual if their number is zero.
     """
     kept = [_view(a) if is_array else a for a, is_array in zip(arguments, arrays, strict=True)]
     results = [np.empty((), dtype) for dtype in code.results]
     about = ctypes.c_void_p()
-    addresses = [*(k.ctypes.data for k in kept), *(r.ctypes.data for r in results), ctypes.addressof(about)]
+    addresses = [
+        *(k.ctypes.data for k in kept),
+        *(r.ctypes.data for r in results),
+        ctypes.addressof(about),
+        threads,
+    ]
     slots = (ctypes.c_void_p * len(addresses))(*addresses)
     if _invoke()(code.address, slots) != 0:
         assert about.value is not None
@@ -90,21 +96,9 @@ _FASTCALL = 0x80
 
 
 @functools.cache
-def _compiled(entry: str, text: str) -> Code:
-    """Return a function of `caller`, which lives as long as the process: from the disk, or compiled."""
-    with lock:  # llvmlite has a lock of its own, which a fork is not to find taken
-        code = objects.find(entry)
-        if code is None:
-            made = compile_text(text, entry, ())
-            objects.keep(entry, made)
-            code = load(made)
-    return code
-
-
-@functools.cache
 def _invoke() -> Callable[..., int]:
     """Return what runs an entry without the interpreter lock, and then raises what Python's handlers have raised."""
-    code = _compiled("tracejit_invoke", INVOKE)
+    code = code_of("tracejit_invoke", INVOKE)
     # PYFUNCTYPE looks whether an error was set, and keeps the lock, which the text gives back meanwhile.
     prototype = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
     return prototype(code.address)
@@ -113,7 +107,7 @@ def _invoke() -> Callable[..., int]:
 @functools.cache
 def _method() -> _MethodDef:
     """Return the definition of the function that prepared calls are bound to."""
-    return _MethodDef(b"tracejit_call", _compiled("tracejit_call", CALL).address, _FASTCALL, None)
+    return _MethodDef(b"tracejit_call", code_of("tracejit_call", CALL).address, _FASTCALL, None)
 
 
 # --- prepared calls -----------------------------------------------------------------------------------------
@@ -199,6 +193,7 @@ def prepare(
     inputs: Sequence[ArrayInput | ScalarInput],
     outcome: Outcome,
     miss: object,
+    threads: int = 0,
 ) -> Prepared | None:
     """Return a function of positional arguments that calls ``code``; None where Python's objects lie unknown.
 
@@ -214,6 +209,8 @@ def prepare(
         What becomes of the run.
     miss
         Returned where an argument, a captured object or a guard is not as described, or the kernel raised an exception.
+    threads
+        How many the kernel may use; as many as are usual if zero.
     """
     if not object_layout.is_known():
         return None
@@ -230,7 +227,7 @@ def prepare(
     counts = [len(part) for part in records]
     header = [code.address, id(miss), arguments]
     header += [counts[0], offsets[0], counts[1], offsets[1], counts[2], offsets[2], len(code.results)]
-    header += [counts[3], offsets[3], *_numpy_functions(), id(np.ndarray), counts[4], offsets[4]]
+    header += [counts[3], offsets[3], *_numpy_functions(), id(np.ndarray), counts[4], offsets[4], threads]
     return _bound(plan.finished(header), tuple(keep))
 
 

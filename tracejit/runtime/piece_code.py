@@ -11,6 +11,7 @@ import numpy as np
 from tracejit.codegen.pieces import Piece
 from tracejit.runtime import compile as door
 from tracejit.runtime import objects
+from tracejit.runtime.locks import lock
 from tracejit.runtime.machine_code import Code
 from tracejit.runtime.source_files import content_key
 from tracejit.runtime.symbols import PIECE, finder
@@ -34,7 +35,7 @@ def compile_piece(piece: Piece, functions: Mapping[str, Callable[..., Any]]) -> 
     content = content_key(
         piece.key, *(f"{wish}={door.public_name(f) or id(f)}" for wish, f in called.items())
     )
-    with door.lock:
+    with lock:
         if content not in _callers:
             calls = importlib.import_module("tracejit.codegen.intrinsics.piece_calls")
 

@@ -2,13 +2,15 @@
 
     int32 entry(void **slots)
 
-Per argument a slot points to its value, or for an array to
+Per argument, but for the last, which is the room that the kernel takes memory from, a slot points to its value, or for
+an array to
 
     struct { char *data; int ndim; intptr_t *shape; intptr_t *strides; }
 
 which is what stands in every NumPy array behind the object header. Then a slot for each scalar of the returned tuple,
-where it is written to, and one that receives Numba's description of an exception. The result is Numba's status: 0, -1
-where Python's own error is set, or a positive number where the description is.
+where it is written to, and one that receives Numba's description of an exception. The last slot is not a pointer but
+the number of threads that the call may use, or zero. The result is Numba's status: 0, -1 where Python's own error is
+set, or a positive number where the description is.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 from numba.np import arrayobj
 from numba.np.numpy_support import as_dtype
+
+from tracejit.codegen.intrinsics.workspace import close_room, open_room
 
 PREFIX = "tracejit_entry."
 
@@ -77,20 +81,27 @@ def add_entry(context: Any, module: Any, about: Any) -> None:
     (slots,) = entry.args
     given = [
         _argument(context, builder, kind, _slot(builder, slots, number))
-        for number, kind in enumerate(about.argtypes)
+        for number, kind in enumerate(about.argtypes[:-1])
     ]
+    last = len(given) + len(about.restype)
+    room = open_room(builder, builder.ptrtoint(_slot(builder, slots, last + 1), _WORD))
     # In line, the machine code of the kernel would be made twice.
     status, results = context.call_conv.call_function(
-        builder, kernel, about.restype, about.argtypes, given, attrs=("noinline",)
+        builder,
+        kernel,
+        about.restype,
+        about.argtypes,
+        [*given, builder.bitcast(room, _BYTE_POINTER)],
+        attrs=("noinline",),
     )
+    close_room(builder, room)
     with builder.if_then(status.is_ok, likely=True):
         for number, result in enumerate(about.restype):
             place = _slot(builder, slots, len(given) + number)
             pointer = builder.bitcast(place, context.get_data_type(result).as_pointer())
             context.pack_value(builder, result, builder.extract_value(results, number), pointer, align=1)
-    last = _slot(builder, slots, len(given) + len(about.restype))
     description = builder.bitcast(status.excinfoptr, _BYTE_POINTER)
-    builder.store(description, builder.bitcast(last, _BYTE_POINTER.as_pointer()))
+    builder.store(description, builder.bitcast(_slot(builder, slots, last), _BYTE_POINTER.as_pointer()))
     builder.ret(status.code)
 
 
