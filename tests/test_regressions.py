@@ -389,3 +389,22 @@ def test_code_too_long_to_compile_is_run_by_numpy(each_mode: str, monkeypatch: p
         slope = tj.grad(f, argnums=1)(u, 0.05)
     assert caught is None or caught[0].filename == __file__
     np.testing.assert_allclose(slope, (f(u, 0.05 + 1e-6) - f(u, 0.05 - 1e-6)) / 2e-6, rtol=1e-6)
+
+
+def entries_moved_and_regrouped(y: Array) -> Any:
+    rows = np.transpose(np.reshape(y, (9, 3, 1)), (1, 0, 2)).reshape(27) * np.arange(27.0)
+    return rows.reshape(3, 9).reshape(-1)
+
+
+def digits_reversed(y: Array) -> Any:
+    for i in range(3):
+        parts = np.reshape(y, (3**i, 3, 3 ** (2 - i)))
+        y = np.reshape(np.reshape(np.transpose(parts, (1, 0, 2)), 27) + np.arange(27.0), (3, 9)).reshape(27)
+    return y
+
+
+@pytest.mark.parametrize("f", [entries_moved_and_regrouped, digits_reversed])
+def test_regrouped_entries_are_read_after_they_were_written(f: Any) -> None:
+    y, weights = np.cos(np.arange(27.0)), np.sin(np.arange(27.0))
+    np.testing.assert_array_equal(tj.jit(f)(y), f(y))
+    tj.check_grads(lambda y: np.sum(f(y) * weights), (y,))

@@ -43,6 +43,7 @@ class Buffer(Handle):
     ) -> None:
         self._atom, self._base, self._path = array, base, path
         self._version, self._born = 0, born()
+        self._first = self._under = None
         self._seen: list[weakref.ref[Buffer]] = []
         if base is not None:
             base._seen.append(weakref.ref(self))
@@ -64,11 +65,12 @@ class Buffer(Handle):
         views = [v for v in (ref() for ref in self._seen) if v is not None]
         paths = [v._path for v in views]
         touch(self, self._base is None)
-        self._atom, self._base, self._path, self._seen = (
+        self._atom, self._base, self._path, self._seen, self._under = (
             traced._atom,
             traced._base,
             traced._path,
             traced._seen,
+            traced._under,
         )
         self._writeable, self._first, self._how, self._c_order = (
             traced._writeable,
@@ -97,6 +99,26 @@ class Buffer(Handle):
         return log is not None and self._born < log.serial
 
     # --- reading --------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self._atom.shape
+        return shape
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        if self._is_outside() or _traced_in(value):
+            self._become_traced()
+            self.shape = value
+            return
+        old = self._atom.shape
+        touch(self, self._base is None)
+        self._atom.shape = value
+        if self._path is not None:
+            self._path = _then_reshaped(self._path, self._atom.shape)
+        for view in (ref() for ref in self._seen):
+            if view is not None and view._path is not None:
+                view._path = _of_shape(old, view._path)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self._atom, dtype=dtype, copy=copy)
@@ -232,6 +254,14 @@ def buffered(value: Any, arguments: tuple[Any, ...] = ()) -> Any:
         if type(argument) is Buffer and argument._atom is value:
             return argument
     return Buffer(value)
+
+
+def _then_reshaped(path: Callable[[Any], Any], shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda base: path(base).reshape(shape)
+
+
+def _of_shape(shape: tuple[int, ...], path: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda base: path(base.reshape(shape))
 
 
 def _traced_in(value: Any) -> bool:

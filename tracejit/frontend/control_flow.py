@@ -7,6 +7,7 @@ Where nothing is traced, or a region cannot be made, each door does what Python 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tracejit.frontend.exits import BREAK, CONTINUE, GO, RETURNED, Exit
 from tracejit.frontend.iteration import enumerate_, range_, reversed_, zip_
 from tracejit.frontend.looping import run_for, run_while
 from tracejit.frontend.regions import RegionFailed
-from tracejit.frontend.scalars import NUMBER_TYPES
+from tracejit.frontend.scalars import NUMBER_TYPES, as_numpy
 from tracejit.frontend.tracer import TracedArray
 from tracejit.ops.logic import logical_not
 
@@ -124,8 +125,10 @@ _TYPES: dict[Any, Any] = {
 
 
 def type_(cls: Any) -> Any:
-    """Return what a call of a builtin type goes to; the user's own function of that name stays."""
-    return _TYPES.get(cls, cls) if isinstance(cls, type) else cls
+    """Return what a call of a type goes to, of Python's or NumPy's; the user's own function of that name stays."""
+    if not isinstance(cls, type):
+        return cls
+    return partial(as_numpy, cls) if issubclass(cls, np.generic) else _TYPES.get(cls, cls)
 
 
 DOORS.update(

@@ -129,7 +129,7 @@ class Environment:
         if isinstance(function, FunctionType) and not is_dispatcher(function):
             self.reads.function(origin, function)
             # What a library's function closes over is not seen.
-            self.reads.entangled |= not is_user_function(function)
+            self.reads.entangled |= is_root and not is_user_function(function)
             self._rooted.add(id(function))
             known = self._shadows.get(id(function))
             return known[1] if known else shadow_function(self, function, origin, top=True)

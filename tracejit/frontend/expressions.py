@@ -12,10 +12,16 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["BUILTIN_TYPES", "Expressions", "is_array_type"]
+import numpy as np
+
+__all__ = ["BUILTIN_TYPES", "Expressions", "may_be_numpy_type"]
 
 BUILTIN_TYPES = ("bool", "complex", "enumerate", "float", "int", "range", "reversed", "zip")
 """Builtins that are types: a call of one goes through a door, the name itself stays what it is."""
+
+_NUMPY_TYPES = frozenset(
+    name for name, value in vars(np).items() if isinstance(value, type) and issubclass(value, np.generic)
+)
 
 _PINNED = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
 assert all(isinstance(getattr(builtins, name), type) for name in BUILTIN_TYPES)
@@ -94,9 +100,9 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
-        if is_array_type(node.func):
+        if may_be_numpy_type(node.func):
             node.func = _door(node.func, "_tj_type", node.func)
-        if isinstance(node.func, ast.Name):
+        elif isinstance(node.func, ast.Name):
             if node.func.id in BUILTIN_TYPES:
                 node.func = _door(node.func, "_tj_type", node.func)
             elif node.func.id == "super" and not node.args and self.first is not None:
@@ -105,9 +111,13 @@ class Expressions(ast.NodeTransformer):
         return node
 
 
-def is_array_type(function: ast.expr) -> bool:
-    """Return whether a call of ``function`` may make an array: ``np.ndarray``."""
-    return isinstance(function, ast.Attribute) and function.attr == "ndarray"
+def may_be_numpy_type(function: ast.expr) -> bool:
+    """Return whether ``function`` may be a type of NumPy's: ``np.ndarray``, ``np.float64``, ``x.dtype.type``."""
+    if isinstance(function, ast.Name):
+        return function.id in _NUMPY_TYPES
+    return isinstance(function, ast.Attribute) and (
+        function.attr in _NUMPY_TYPES or function.attr in ("ndarray", "type")
+    )
 
 
 def _comparison(op: ast.cmpop, at: ast.expr) -> ast.expr:

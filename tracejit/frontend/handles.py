@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
+import numpy as np
+
 from tracejit.frontend.concrete import concrete
 from tracejit.frontend.indexing import fit
 from tracejit.frontend.refusals import refuse_truncation, store_outside, unknown_layout
@@ -44,6 +46,7 @@ class ViewHandle(Handle):
         self._first, self._how, self._c_order = atom, how, c_order
         self._version, self._born = 0, born()
         self._seen = base._current_version() if base is not None else 0
+        self._under = None if base is None else base._atom.shape
 
     @property
     def atom(self) -> Atom:
@@ -53,7 +56,7 @@ class ViewHandle(Handle):
         if self._base is None or self._seen == self._base._current_version():
             return self._atom
         base = self._base.atom
-        atom = follow(base, self._path)
+        atom = follow(base, self._route())
         if current().owns(base):  # else this is a nested trace, which ends before the handle does
             touch(self, False)
             self._atom, self._seen = atom, self._base._current_version()
@@ -74,7 +77,7 @@ class ViewHandle(Handle):
             self._atom = atom
             self._version = next(versions)
         else:
-            self._base._rebind(put(self._base.atom, self._path, atom))
+            self._base._rebind(put(self._base.atom, self._route(), atom))
             touch(self, False)
             self._atom, self._seen = atom, self._base._current_version()
 
@@ -107,11 +110,29 @@ class ViewHandle(Handle):
 
     def _root(self) -> tuple[Self, Path]:
         """Return the array that this is a view of in the end, and the path from there."""
-        root, path = self, self._path
+        root, path = self, self._route()
         while root._base is not None:
             root = root._base
-            path = (*root._path, *path)
+            path = (*root._route(), *path)
         return root, path
+
+    def _route(self) -> Path:
+        """Return the path from the base in its present shape, which may not be the one that it had."""
+        if self._base is None or self._base._atom.shape == self._under:
+            return self._path
+        return ((reshape, {"shape": self._under}), *self._path)
+
+    def _set_shape(self, shape: Any) -> None:
+        """``self.shape = shape``: the same entries under other indices; views stay what they are."""
+        old = current().resolve(self.atom)
+        new = FUNCTIONS[np.reshape](self, shape)
+        path = path_between(old, new, current().makers)
+        touch(self, self._base is None)
+        if self._base is None:
+            self._first = new
+        else:
+            self._path, self._under = (*self._route(), *(path or ())), self._base._atom.shape
+        self._atom = new
 
     def _settle(self) -> None:
         """Decide whether this is a view or a copy, where NumPy looks at strides: before either side changes."""

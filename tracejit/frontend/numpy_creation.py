@@ -24,7 +24,7 @@ from tracejit.ops.indexing import INDEX
 from tracejit.ops.linear import iota
 from tracejit.ops.reduction import size_of
 
-__all__ = ["CREATORS"]
+__all__ = ["CREATORS", "lifted", "plain_bound"]
 
 DType = np.dtype[Any]
 
@@ -92,14 +92,14 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     places = list(range(len(vectors)))
     if indexing == "xy":
         places[:2] = places[:2][::-1]
-    open_grid = [_lifted(v, p, len(vectors)) for v, p in zip(vectors, places, strict=True)]
+    open_grid = [lifted(v, p, len(vectors)) for v, p in zip(vectors, places, strict=True)]
     if sparse:
         return tuple(open_grid)
     shape = broadcast_shapes(*(g.shape for g in open_grid))
     return tuple(broadcast_to(g, shape) for g in open_grid)
 
 
-def _lifted(vector: Atom, place: int, ndim: int) -> Atom:
+def lifted(vector: Atom, place: int, ndim: int) -> Atom:
     """Return a vector as the axis ``place`` of ``ndim``, the others of length one."""
     return expand_dims(vector, axes=tuple(a for a in range(ndim) if a != place))
 
@@ -217,7 +217,7 @@ def _arange(*bounds: Any, dtype: Any = None, device: Any = None, like: Any = Non
     start, stop, step = ends.get("start", 0), ends.get("stop"), ends.get("step", 1)
     if stop is None:
         start, stop = 0, start
-    start, stop, step = map(_bound, (start, stop, step))
+    start, stop, step = map(plain_bound, (start, stop, step))
     if any(is_traced(v) and not hasattr(v, "_tracejit_dim") for v in (start, stop, step)):
         raise unsupported(
             "`np.arange` with traced bounds, whose length would depend on values,",
@@ -231,7 +231,7 @@ def _arange(*bounds: Any, dtype: Any = None, device: Any = None, like: Any = Non
     )
 
 
-def _bound(value: Any) -> Any:
+def plain_bound(value: Any) -> Any:
     """Return a bound as a plain number if it is a traced integer, or computed from sizes alone."""
     if not is_traced(value) or hasattr(value, "_tracejit_dim") or value.atom.shape:
         return value
@@ -258,7 +258,7 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     shape, kind = sizes(dimensions), np.dtype(dtype)
     if sparse:
         vectors = [iota(shape=(n,), axis=0, dtype=kind) for n in shape]
-        return tuple(_lifted(v, a, len(shape)) for a, v in enumerate(vectors))
+        return tuple(lifted(v, a, len(shape)) for a, v in enumerate(vectors))
     return FUNCTIONS[np.stack]([iota(shape=shape, axis=a, dtype=kind) for a in range(len(shape))])
 
 

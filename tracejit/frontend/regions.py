@@ -41,13 +41,14 @@ class Handle:
     """
 
     __slots__ = (
-        "__weakref__", "_atom", "_base", "_born", "_c_order", "_first", "_how", "_path", "_seen", "_version",
-        "_writeable",
+        "__weakref__", "_atom", "_base", "_born", "_c_order", "_first", "_how", "_path", "_seen", "_under",
+        "_version", "_writeable",
     )  # fmt: skip
     _atom: Any
     _base: Any
     _path: Any
     _seen: Any
+    _under: Any
     _born: int
     _version: int
     _writeable: bool
@@ -56,11 +57,20 @@ class Handle:
     _c_order: bool | None
 
     def _state(self) -> Any:
-        return type(self), self._atom, self._base, self._path, self._seen, self._version
+        return (
+            type(self),
+            self._atom,
+            self._base,
+            self._path,
+            self._seen,
+            self._under,
+            self._first,
+            self._version,
+        )
 
     def _restore(self, state: Any) -> None:
         """Undo what happened since `_state` was called; views read anew."""
-        cls, self._atom, self._base, self._path, self._seen, version = state
+        cls, self._atom, self._base, self._path, self._seen, self._under, self._first, version = state
         become(self, cls)
         self._version = next(versions) if self._base is None and version != self._version else version
 

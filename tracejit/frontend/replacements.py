@@ -18,8 +18,9 @@ import numpy as np
 from tracejit.frontend.buffers import buffered
 from tracejit.frontend.by_name import FUNCTIONS_BY_NAME
 from tracejit.frontend.control_flow import DOORS
+from tracejit.frontend.index_tricks import INDEX_TRICKS
 from tracejit.frontend.numpy_api import CREATORS
-from tracejit.frontend.registry import contains_traced, is_traced, unsupported
+from tracejit.frontend.registry import FUNCTIONS, contains_traced, is_traced, unsupported
 from tracejit.frontend.scalars import FUNCTIONS_OF_NUMBERS, MODULES
 from tracejit.frontend.tracer import TracedArray, dispatch, wrap
 from tracejit.frontend.views import VIEWS
@@ -52,6 +53,38 @@ def _creator(original: Any, meaning: Any) -> Any:
         return wrap(result) if isinstance(result, Atom | tuple | list) else buffered(result, args)
 
     return create
+
+
+class _Bracketed:
+    """Stands for an object like ``np.mgrid``, whose brackets NumPy does not dispatch."""
+
+    def __init__(self, original: Any, meaning: Callable[[Any], Any]) -> None:
+        self._original, self._meaning = original, meaning
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        ends = [e for p in parts for e in ((p.start, p.stop, p.step) if isinstance(p, slice) else (p,))]
+        if not any(map(contains_traced, ends)):
+            return buffered(self._original[key])
+        return wrap(self._meaning(key))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+
+def _with_lists(original: Any) -> Any:
+    """Return a function that NumPy dispatches, but by its arguments alone: not by what is in a list among them."""
+
+    @functools.wraps(original, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        lists = (a for a in (*args, *kwargs.values()) if isinstance(a, list | tuple))
+        return (
+            dispatch(original, args, kwargs)
+            if any(map(contains_traced, lists))
+            else original(*args, **kwargs)
+        )
+
+    return call
 
 
 def _length(value: Any) -> Any:
@@ -122,6 +155,8 @@ def replacements() -> dict[int, Any]:
     """Return id of the original object -> its replacement in traced code."""
     created = {original: _creator(original, meaning) for original, meaning in CREATORS.items()}
     created |= {f: _creator(f, f) for f in _FRESH}
+    created |= {original: _Bracketed(original, meaning) for original, meaning in INDEX_TRICKS.items()}
+    created |= {f: _with_lists(f) for f in FUNCTIONS if f not in created}
     table: dict[int, Any] = {id(original): new for original, new in created.items()}
     # What lies there, not what `dir` promises: submodules that nobody has asked for take long to import.
     names = {name: created[value] for name, value in vars(np).items() if _hashable(value) in created}
@@ -130,7 +165,10 @@ def replacements() -> dict[int, Any]:
         refusing = _random_functions(module, method.__self__)
         table |= {id(getattr(module, name)): refuse for name, refuse in refusing.items()}
         table[id(module)] = _ShadowModule(module, refusing)
-    table[id(np)] = _ShadowModule(np, {**names, "random": table[id(np.random)]})
+    linalg = {name: created[value] for name, value in vars(np.linalg).items() if _hashable(value) in created}
+    table[id(np.linalg)] = _ShadowModule(np.linalg, linalg)
+    parts = {"random": table[id(np.random)], "linalg": table[id(np.linalg)]}
+    table[id(np)] = _ShadowModule(np, {**names, **parts})
     table[id(len)] = _length
     table |= {id(original): new for original, new in FUNCTIONS_OF_NUMBERS.items()}
     for module, functions in MODULES.items():

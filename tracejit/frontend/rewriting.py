@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tracejit.frontend.expressions import BUILTIN_TYPES, Expressions, is_array_type
+from tracejit.frontend.expressions import BUILTIN_TYPES, Expressions, may_be_numpy_type
 from tracejit.frontend.liveness import NOTHING, SCOPES, Jumps, Names, annotate, assigned, escaping, own_nodes
 
 __all__ = ["rewrite"]
@@ -53,7 +53,9 @@ def _has_doors(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Not)
     if isinstance(node, ast.Call):
-        return is_array_type(node.func) or (isinstance(node.func, ast.Name) and node.func.id in BUILTIN_TYPES)
+        return may_be_numpy_type(node.func) or (
+            isinstance(node.func, ast.Name) and node.func.id in BUILTIN_TYPES
+        )
     return isinstance(node, ast.For | ast.While | ast.If | ast.IfExp | ast.BoolOp)
 
 

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.branching import is_undecided, truth
-from tracejit.frontend.registry import UFUNCS, is_traced, operand
+from tracejit.frontend.registry import UFUNCS, contains_traced, is_traced, operand
 from tracejit.frontend.tracer import TracedArray, dispatch
 from tracejit.ir.tape import Atom, Lit, Var
 from tracejit.ops.broadcasting import convert
 from tracejit.ops.elementwise import select
 
-__all__ = ["FUNCTIONS_OF_NUMBERS", "MODULES", "NUMBER_TYPES", "weak"]
+__all__ = ["FUNCTIONS_OF_NUMBERS", "MODULES", "NUMBER_TYPES", "as_numpy", "weak"]
 
 _INT, _FLOAT, _COMPLEX = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128)
 
@@ -78,6 +78,19 @@ def _complex(real: Any = 0, imag: Any = 0) -> Any:
 
 def _bool(value: Any = False) -> Any:
     return TracedArray(truth(value)) if is_undecided(value) else bool(value)
+
+
+def as_numpy(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return ``cls(value)`` for a type of NumPy's scalars; of an array it makes an array."""
+    if not any(map(contains_traced, args)):
+        return cls(*args, **kwargs)
+    (value,) = args
+    if hasattr(value, "_tracejit_dim") and issubclass(cls, np.integer):
+        return value
+    atom = operand(value)
+    if atom.dtype.kind == "c" and not atom.shape and issubclass(cls, np.integer | np.floating):
+        raise TypeError(f"{cls.__name__}() argument must be a real number, not 'complex'")
+    return TracedArray(atom).astype(cls)
 
 
 NUMBER_TYPES: dict[Any, Callable[..., Any]] = {int: _int, float: _float, complex: _complex, bool: _bool}

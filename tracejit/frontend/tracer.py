@@ -47,6 +47,10 @@ class TracedArray(ViewHandle):
     def shape(self) -> tuple[Any, ...]:
         return user_shape(self.atom.shape)
 
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        self._set_shape(value)
+
     @property
     def ndim(self) -> int:
         return len(self.atom.shape)

@@ -116,8 +116,9 @@ class _Placement:
         return Schedule(self.tape, self.steps, stored, views, targets, defs, self._same, moves, moving)
 
     def _when(self, atom: Atom) -> Known:
-        copy = self.demands.copies.get(atom) if isinstance(atom, Var) else None
-        return self._known.get(atom, NOW) if copy is None else self._known[copy].moved()
+        memory = self.demands.memory(atom) if isinstance(atom, Var) else atom
+        known = self._known.get(memory, NOW)
+        return known if memory is atom else known.moved()
 
     def _place(self, eqn: Eqn) -> None:
         if isinstance(eqn.op, Opaque):
