@@ -167,3 +167,18 @@ def test_a_whole_number_of_steps_is_none() -> None:
         expected = (f(X + 1e-6, steps) - f(X - 1e-6, steps)) / 2e-6
         np.testing.assert_allclose(np.sum(slope(X, steps)), expected, rtol=1e-6, atol=1e-8)
     assert pipeline.stats.traces == before
+
+
+def kept_ring(x: Array) -> Any:
+    z = x[:, None] - x
+    r = z**2 + 0.1
+    r[r > 0.2] = r[r > 0.2] ** (-1.5)
+    for _ in range(3):
+        r[r > 1] = r[r > 1] * 0.9
+    return np.sum(r * z)
+
+
+def test_places_are_checked_when_their_number_is_known(each_mode: str) -> None:
+    along = np.random.default_rng(2).normal(size=X.shape)
+    rise = (kept_ring(X + 1e-7 * along) - kept_ring(X - 1e-7 * along)) / 2e-7
+    np.testing.assert_allclose(np.sum(tj.grad(kept_ring)(X) * along), rise, rtol=1e-5)

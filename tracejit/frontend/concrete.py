@@ -14,7 +14,7 @@ from tracejit.ir.dims import Poly
 from tracejit.ir.interpret import run_equation
 from tracejit.ir.tape import Atom, Builder, Eqn, Lit, ValueGuard, Var, current
 
-__all__ = ["Values", "concrete", "guard", "integers_behind", "knows_values", "pin_sizes"]
+__all__ = ["Values", "concrete", "guard", "integers_behind", "is_known", "knows_values", "pin_sizes"]
 
 _VALUES: weakref.WeakKeyDictionary[Builder, Values] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -110,6 +110,11 @@ def concrete(atom: Atom, builder: Builder | None = None) -> Any:
 def knows_values() -> bool:
     """Return whether what is traced has values in the traced call: in a body it is one thing in each iteration."""
     return current() in _VALUES
+
+
+def is_known(atom: Atom) -> bool:
+    """Return whether ``atom`` has one value in the traced call; in a body, what comes from outside of it."""
+    return isinstance(atom, Lit) or _deciding(current(), atom) in _VALUES
 
 
 def integers_behind(atom: Atom, builder: Builder | None = None) -> frozenset[int]:

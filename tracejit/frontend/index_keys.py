@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from tracejit.errors import BroadcastError, IndexingError
 from tracejit.frontend.concrete import guard
+from tracejit.frontend.extents import stretch, varies
 from tracejit.frontend.masks import places_where
 from tracejit.frontend.registry import is_traced, operand, size
 from tracejit.ir import dims
@@ -162,6 +164,14 @@ def _span(part: slice, extent: Dim) -> Span:
     step = 1 if part.step is None else operator.index(part.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
+    if not (varies(part.start) or varies(part.stop)):
+        with suppress(Undecided):
+            return _settled_span(part, extent, step)
+    return Span(*stretch(part, extent, step), step)
+
+
+def _settled_span(part: slice, extent: Dim, step: int) -> Span:
+    """Return a slice whose ends lie on the same side of the axis's ends, and of each other, in all iterations."""
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     first, last = (low, high) if step > 0 else (high, low)
     start = first if part.start is None else _bound(size(part.start), extent, low, high)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.frontend.concrete import concrete, guard, knows_values
+from tracejit.frontend.extents import same_computation
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Builder, Lit, Var, current
@@ -36,8 +37,6 @@ _INDEX = np.dtype(np.int64)
 
 _EXPECTED_PART = 2
 """Of the entries, one in so many is expected to be selected where nobody knows."""
-
-_DEPTH = 16
 
 _thread = threading.local()
 
@@ -71,7 +70,7 @@ def places_where(mask: Var) -> tuple[Atom, ...]:
     builder = current()
     known = _SELECTED.setdefault(builder, [])
     for other, places in known:
-        if _equal(mask, other, _DEPTH):
+        if same_computation(mask, other):
             return places
     places = _places(mask)
     known.append((mask, places))
@@ -104,18 +103,3 @@ def _unravelled(places: Atom, shape: tuple[Dim, ...], extent: Dim) -> tuple[Atom
         found.append(remainder(places, length) if axis else places)
         places = floor_divide(places, length)
     return tuple(reversed(found))
-
-
-def _equal(left: Atom, right: Atom, depth: int) -> bool:
-    """Return whether two values are computed in the same way."""
-    if left is right:
-        return True
-    if isinstance(left, Lit) and isinstance(right, Lit):
-        return left.dtype == right.dtype and bool(left.value == right.value)
-    builder = current()
-    made, other = builder.maker(left), builder.maker(right)
-    if made is None or other is None or not depth or len(made.results) != 1:
-        return False
-    if made.op is not other.op or len(made.operands) != len(other.operands) or made.params != other.params:
-        return False
-    return all(_equal(a, b, depth - 1) for a, b in zip(made.operands, other.operands, strict=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from tracejit.errors import InternalError
 from tracejit.ir.aval import Shape
@@ -166,10 +167,12 @@ class _Placement:
 
     def _sized(self, eqn: Eqn) -> Known:
         """Return when the extents that ``eqn`` mentions are known."""
+        return self._after_sizes((eqn.params, eqn.results[0].shape))
+
+    def _after_sizes(self, mentioning: Any) -> Known:
         if not self._bound:
             return NOW
-        mentioned = symbols_of((eqn.params, eqn.results[0].shape))
-        return Known(after=max((self._bound.get(s, -1) for s in mentioned), default=-1))
+        return Known(after=max((self._bound.get(s, -1) for s in symbols_of(mentioning)), default=-1))
 
     def _append(self, step: Step, eqn: Eqn) -> int:
         """Append a step that does all of ``eqn``; return its position."""
@@ -232,7 +235,8 @@ class _Placement:
             if self._is_own_index(atom, extent):
                 continue
             if (atom, extent) not in self._checks:
-                self._checks[atom, extent] = self._put(Check(eqn, number), self._when(atom))
+                known = joined([self._when(atom), self._after_sizes((extent,))])
+                self._checks[atom, extent] = self._put(Check(eqn, number), known)
             last = max(last, self._checks[atom, extent])
         return last
 
