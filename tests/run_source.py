@@ -47,7 +47,6 @@ PYTHON: dict[str, Any] = {
     "back": lambda room, mark: None,
     "scratch": np.empty,
     "in_room": lambda kernel, arguments: kernel(*arguments, None),
-    "split": lambda part, room, chunks, work, *arguments: part(0, chunks, *arguments),
     "distinct": lambda array, number: array,
     "where": lambda condition, x, y: x if condition else y,
     "add_reassoc": lambda x, y: x + y,

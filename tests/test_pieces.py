@@ -235,3 +235,9 @@ def test_what_may_not_be_assigned_is_read_from_before() -> None:
     assert branch.effects.certain == {"a"}
     both = sequence(s.effects for s in parse(["a = b", "c = a"]))
     assert both.read == {"b"}
+
+
+def test_statements_of_any_length_are_compared() -> None:
+    long = "x" * 100_000
+    with mock.patch.object(pieces, "CHUNK", 4):
+        assert list(chunks([long, *"ab" * 2_000]))[-1][1] == 4_001

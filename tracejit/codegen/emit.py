@@ -32,7 +32,7 @@ __all__ = ["Argument", "Output", "Program", "lower"]
 
 _RESERVED = """np math range min max load store distinct where add_reassoc mul_reassoc place True False None
 complex kernel pass break stop_if_interrupted nanoseconds ValueError IndexError
-room_for workspace placed grown mark back scratch split in_room"""
+room_for workspace placed grown mark back scratch in_room"""
 
 _HANDLE = re.compile(r"(\s*)(\w+) = distinct\((\w+), (\d+)\)")
 

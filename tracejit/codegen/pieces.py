@@ -266,7 +266,8 @@ class _Cutter:
 
 def chunks(shapes: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Return where long scalar code is cut: into whole periods where it repeats, else anywhere."""
-    codes = np.unique(np.asarray(shapes), return_inverse=True)[1]
+    numbers: dict[str, int] = {}
+    codes = np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes])
     start = 0
     while start < len(codes):
         period = _period(codes[start : start + WINDOW])

@@ -22,7 +22,6 @@ from .intrinsics import (
     real,
     signals,
     special,
-    split,
     workspace,
 )
 from .intrinsics import complex as complex_
@@ -172,7 +171,6 @@ NAMESPACE = Names(
         "stop_if_interrupted": signals.stop_if_interrupted,
         "store": memory.store,
         "unit_stride": memory.unit_stride,
-        "split": split.split,
         **{name: getattr(workspace, name) for name in _WORKSPACE.split()},
         "pairwise_push": pairwise.pairwise_push,
         "pairwise_stack": pairwise.pairwise_stack,

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tracejit.errors import CompileError
-from tracejit.runtime import objects, threads, workspace
+from tracejit.runtime import objects, workspace
 from tracejit.runtime.locks import lock
 from tracejit.runtime.machine_code import Code
 from tracejit.runtime.source_files import content_key, write_source
@@ -293,7 +293,7 @@ def _numba() -> Any:
         arraymath.ensure_blas = look
     finally:
         linalg.ensure_blas = look
-    for name in (*workspace.CALLED, *threads.CALLED):
+    for name in workspace.CALLED:
         bind(name)
     return numba
 
