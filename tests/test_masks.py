@@ -203,3 +203,26 @@ def test_places_are_checked_when_their_number_is_known(each_mode: str) -> None:
     along = np.random.default_rng(2).normal(size=pos.shape)
     rise = (orbits(pos + 1e-6 * along, mass) - orbits(pos - 1e-6 * along, mass)) / 2e-6
     np.testing.assert_allclose(np.sum(tj.grad(orbits)(pos, mass) * along), rise, rtol=1e-6)
+
+
+def test_equal_masks_of_much_that_is_shared() -> None:
+    """Each step uses the one before three times: without remembering, comparing would take 3**15 steps."""
+
+    def folded(x: Array) -> Array:
+        for _ in range(3):
+            for _ in range(5):
+                x = np.where(x > 0.5, x * 0.5, x + 0.1)
+        return x
+
+    def unrolled(x: Array) -> Array:
+        states = [x]
+        for _ in range(15):
+            states.append(np.where(states[-1] > 0.5, states[-1] * 0.5, states[-1] + 0.1))
+        return states[-1]
+
+    for steps in (folded, unrolled):
+
+        def f(x: Array, steps: Callable[[Array], Array] = steps) -> Any:
+            return np.dot(x[steps(x) > 0.4], np.sin(x)[steps(x) > 0.4])
+
+        np.testing.assert_allclose(tj.jit(f)(X), f(X))

@@ -14,7 +14,7 @@ from tracejit.ir.dims import Poly
 from tracejit.ir.interpret import run_equation
 from tracejit.ir.tape import Atom, Builder, Eqn, Lit, ValueGuard, Var, current
 
-__all__ = ["Values", "concrete", "guard", "integers_behind", "is_known", "knows_values", "pin_sizes"]
+__all__ = ["Values", "concrete", "guard", "integers_behind", "is_known", "pin_sizes"]
 
 _VALUES: weakref.WeakKeyDictionary[Builder, Values] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -107,11 +107,6 @@ def concrete(atom: Atom, builder: Builder | None = None) -> Any:
     return values.get(builder.resolve(atom))
 
 
-def knows_values() -> bool:
-    """Return whether what is traced has values in the traced call: in a body it is one thing in each iteration."""
-    return current() in _VALUES
-
-
 def is_known(atom: Atom) -> bool:
     """Return whether ``atom`` has one value in the traced call; in a body, what comes from outside of it."""
     return isinstance(atom, Lit) or _deciding(current(), atom) in _VALUES
@@ -120,22 +115,18 @@ def is_known(atom: Atom) -> bool:
 def integers_behind(atom: Atom, builder: Builder | None = None) -> frozenset[int]:
     """Return the numbers of the arguments that are Python integers and that ``atom`` is computed from."""
     builder = builder or current()
-    builders = (*builder._outer, builder)
-    makers = {var: eqn for b in builders for eqn in b.eqns for var in eqn.results}
-    outside = {inner: outer for b in builders for outer, inner in b.captured.items()}
-    arguments = {v: n for n, v in enumerate(builders[0].inputs) if v.aval.weak and v.dtype.kind == "i"}
+    root = builder._outer[0] if builder._outer else builder
+    arguments = {v: n for n, v in enumerate(root.inputs) if v.aval.weak and v.dtype.kind == "i"}
     found, seen, waiting = set(), set(), [atom]
     while waiting:
-        needed = waiting.pop()
-        if not isinstance(needed, Var) or needed in seen:
+        needed = builder.origin(waiting.pop())
+        if isinstance(needed, Lit) or needed in seen:
             continue
         seen.add(needed)
         if needed in arguments:
             found.add(arguments[needed])
-        elif needed in outside:
-            waiting.append(outside[needed])
-        elif needed in makers:
-            waiting += makers[needed].operands
+        elif (eqn := builder.maker(needed)) is not None:
+            waiting += eqn.operands
     return frozenset(found)
 
 

@@ -32,9 +32,14 @@ _EXPECTED_PART = 4
 _BOUND: weakref.WeakKeyDictionary[Builder, list[tuple[Atom, Symbol]]] = weakref.WeakKeyDictionary()
 
 
-def same_computation(left: Atom, right: Atom, depth: int = _DEPTH) -> bool:
+def same_computation(left: Atom, right: Atom) -> bool:
     """Return whether two values are computed in the same way, from the same ones."""
-    if left is right:
+    return _same(left, right, _DEPTH, set())
+
+
+def _same(left: Atom, right: Atom, depth: int, known: set[tuple[Atom, Atom]]) -> bool:
+    """``known`` are pairs that are the same; without them, what is shared would be gone through again and again."""
+    if left is right or (left, right) in known:
         return True
     if isinstance(left, Lit) and isinstance(right, Lit):
         return left.dtype == right.dtype and bool(left.value == right.value)
@@ -44,7 +49,10 @@ def same_computation(left: Atom, right: Atom, depth: int = _DEPTH) -> bool:
         return False
     if made.op is not other.op or len(made.operands) != len(other.operands) or made.params != other.params:
         return False
-    return all(same_computation(a, b, depth - 1) for a, b in zip(made.operands, other.operands, strict=True))
+    if not all(_same(a, b, depth - 1, known) for a, b in zip(made.operands, other.operands, strict=True)):
+        return False
+    known.add((left, right))
+    return True
 
 
 def varies(end: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.frontend.concrete import concrete, guard, knows_values
+from tracejit.frontend.concrete import concrete, guard, is_known
 from tracejit.frontend.extents import same_computation
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim
@@ -38,7 +38,12 @@ _INDEX = np.dtype(np.int64)
 _EXPECTED_PART = 2
 """Of the entries, one in so many is expected to be selected where nobody knows."""
 
-_thread = threading.local()
+
+class _Thread(threading.local):
+    constant = False
+
+
+_thread = _Thread()
 
 _SELECTED: weakref.WeakKeyDictionary[Builder, list[tuple[Var, tuple[Atom, ...]]]] = (
     weakref.WeakKeyDictionary()
@@ -56,7 +61,7 @@ def constant_mask(mask: Var) -> Any:
 @contextmanager
 def constant_masks(yes: bool) -> Iterator[None]:
     """Let masks be constants of the traces in this block, or not."""
-    before, _thread.constant = getattr(_thread, "constant", False), yes
+    before, _thread.constant = _thread.constant, yes
     try:
         yield
     finally:
@@ -65,7 +70,7 @@ def constant_masks(yes: bool) -> Iterator[None]:
 
 def places_where(mask: Var) -> tuple[Atom, ...]:
     """Return the indices at which a mask holds, in C order: per axis an array of one and the same extent."""
-    if getattr(_thread, "constant", False):
+    if _thread.constant:
         return tuple(as_atom(p.astype(_INDEX)) for p in np.nonzero(constant_mask(mask)))
     builder = current()
     known = _SELECTED.setdefault(builder, [])
@@ -82,7 +87,7 @@ def _places(mask: Var) -> tuple[Atom, ...]:
     flat = reshape(mask, shape=(size,))
     ones = convert(flat, dtype=_INDEX)
     count = reduce_sum(ones, axes=(0,))
-    expected = int(concrete(count)) if knows_values() else dims.hint(size) // _EXPECTED_PART
+    expected = int(concrete(count)) if is_known(count) else dims.hint(size) // _EXPECTED_PART
     symbol = runtime_size(expected, "c", most=size)
     bind_size(count, symbol=symbol)
     extent = dims.poly(symbol)

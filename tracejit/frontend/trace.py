@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tracejit.errors import NonNumericError, SideEffectWarning, TracejitError, UnsupportedError
+from tracejit.errors import InternalError, NonNumericError, SideEffectWarning, TracejitError, UnsupportedError
 from tracejit.frontend.concrete import Values
 from tracejit.frontend.environment import Environment
 from tracejit.frontend.looping import unrolled
@@ -142,6 +142,8 @@ def with_symbols(build: Callable[[SymbolTable], T]) -> T:
         except Unify as tie:
             table.refine(tie.mapping)
         except Specialise as wish:
+            if wish.integers <= table.constants:
+                raise InternalError("A trace asks for constants that it has.") from None
             table.constants |= wish.integers
         except Undecided:
             if table.constant_masks:

@@ -148,11 +148,16 @@ class Builder:
 
     def maker(self, atom: Atom) -> Eqn | None:
         """Return the equation behind ``atom``, also if it is from an outer builder."""
+        made = self.origin(atom)
+        return next((b.makers[made] for b in (self, *self._outer) if made in b.makers), None)
+
+    def origin(self, atom: Atom) -> Atom:
+        """Return ``atom`` as the builder knows it that made it, or takes it as an argument."""
         for builder in (self, *reversed(self._outer)):
             if atom in builder.makers:
-                return builder.makers[atom]
+                break
             atom = next((outer for outer, inner in builder.captured.items() if inner is atom), atom)
-        return None
+        return atom
 
     def reaches(self, atom: Atom) -> bool:
         return self.owns(atom)
@@ -215,9 +220,8 @@ class Builder:
         return value
 
     def finish(self, outputs: Sequence[Atom]) -> Tape:
-        resolved = tuple(
-            map(self.resolve, outputs)
-        )  # first: an output may be a captured variable, so an input
+        # First: an output may be a variable that is captured only now, and then is an input.
+        resolved = tuple(map(self.resolve, outputs))
         return Tape(
             tuple(self.inputs),
             tuple(self.consts),

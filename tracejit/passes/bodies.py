@@ -16,14 +16,13 @@ from tracejit.ir.dims import Dim
 from tracejit.ir.source import Source
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.branch import Cond
-from tracejit.ops.broadcasting import expand_dims, squeeze
+from tracejit.ops.broadcasting import expand_dims
 from tracejit.ops.indexing import Scatter
 from tracejit.ops.joining import SliceAdd, SliceUpdate, slice_update
-from tracejit.ops.linear import slice_
 from tracejit.ops.loop import Loop, While
 from tracejit.ops.region import Region
 from tracejit.passes.promotion import promoted
-from tracejit.passes.sinking import numbers_first, sunk
+from tracejit.passes.sinking import numbers_first, row_of, sunk
 
 __all__ = ["Lowered", "State", "is_update", "lowered_regions", "origins"]
 
@@ -85,7 +84,7 @@ def _loop(eqn: Eqn) -> Lowered:
     whole = [Var(a.aval) for a in eqn.operands[end:]]
     eqns: list[Eqn] = []
     for x, row in zip(whole, body.inputs[end:], strict=True):
-        eqns += _row(x, row, index, eqn.source)
+        eqns += row_of(x, row, index, eqn.source)
     puts = [
         _put(stack, y, index, eqn.source) for stack, y in zip(stacks, body.outputs[carries:], strict=True)
     ]
@@ -117,17 +116,6 @@ def _as_early_as_possible(
         yield eqn
         for var in eqn.results:
             yield from after.get(var, ())
-
-
-def _row(x: Var, row: Var, index: Dim, source: Source | None) -> list[Eqn]:
-    """Return the equations of ``row = x[index]``."""
-    rest = len(row.shape)
-    piece = Var(row.aval.with_shape((1, *row.shape)))
-    params = {"start": (index, *(0 for _ in row.shape)), "size": piece.shape, "step": (1,) * (rest + 1)}
-    return [
-        Eqn(slice_, (x,), params, (piece,), source),
-        Eqn(squeeze, (piece,), {"axes": (0,)}, (row,), source),
-    ]
 
 
 def _put(stack: Var, y: Atom, index: Dim, source: Source | None) -> list[Eqn]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tracejit.ir.tape import Eqn, Tape, Var
 from tracejit.ops.joining import SliceUpdate
+from tracejit.passes.slices import region_of
 
 __all__ = ["skip_overwritten"]
 
@@ -23,12 +24,8 @@ def skip_overwritten(tape: Tape) -> Tape:
         if isinstance(eqn.op, SliceUpdate):
             x, v = eqn.operands
             older = made.get(x) if isinstance(x, Var) else None
-            if older is not None and _place(older) == _place(eqn):
+            if older is not None and region_of(older) == region_of(eqn):
                 eqn = replace(eqn, operands=(older.operands[0], v))
             made[eqn.results[0]] = eqn
         eqns.append(eqn)
     return replace(tape, eqns=tuple(eqns))
-
-
-def _place(update: Eqn) -> tuple[object, ...]:
-    return update.operands[1].shape, update.params["start"], update.params["step"]

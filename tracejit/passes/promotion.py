@@ -17,7 +17,7 @@ from tracejit.ops.elementwise import add
 from tracejit.ops.joining import slice_add, slice_update
 from tracejit.ops.linear import slice_
 from tracejit.ops.loop import Loop
-from tracejit.passes.slices import Region, apart
+from tracejit.passes.slices import Region, apart, region_of
 
 __all__ = ["promoted"]
 
@@ -69,17 +69,12 @@ def _touched(body: Tape, number: int) -> tuple[frozenset[Var], list[Region], lis
             continue
         if places != [0] or eqn.op not in {slice_, *_WRITES}:
             return None
-        accesses.append(_region(eqn))
+        accesses.append(region_of(eqn))
         if eqn.op in _WRITES:
             versions.add(eqn.results[0])
             writes.append(accesses[-1])
     ends = [n for n, a in enumerate(body.outputs) if a in versions]
     return (frozenset(versions), accesses, writes) if ends == [number] else None
-
-
-def _region(eqn: Eqn) -> Region:
-    size = eqn.params["size"] if eqn.op is slice_ else eqn.operands[1].shape
-    return eqn.params["start"], size, eqn.params["step"]
 
 
 def _is_fixed(region: Region, shape: Sequence[Dim], index: Symbol) -> bool:
@@ -131,7 +126,7 @@ def _body(loop: Eqn, entry: _Entry) -> Tape:
     eqns: list[Eqn] = []
     for eqn in body.eqns:
         operands = tuple(names.get(a, a) for a in eqn.operands)
-        mine = eqn.operands and eqn.operands[0] in entry.versions and _region(eqn) == entry.region
+        mine = eqn.operands and eqn.operands[0] in entry.versions and region_of(eqn) == entry.region
         if not mine:
             eqns.append(Eqn(eqn.op, operands, eqn.params, eqn.results, eqn.source))
         elif eqn.op is slice_:

@@ -20,6 +20,7 @@ from typing import Any
 
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim
+from tracejit.ir.source import Source
 from tracejit.ir.tape import Atom, Eqn, Tape, Var
 from tracejit.ops.base import Op, Reduction
 from tracejit.ops.broadcasting import Convert, expand_dims, squeeze
@@ -29,7 +30,7 @@ from tracejit.ops.linear import reshape, slice_, transpose
 from tracejit.ops.loop import Loop
 from tracejit.passes.simplify import simplify
 
-__all__ = ["numbers_first", "sunk"]
+__all__ = ["numbers_first", "row_of", "sunk"]
 
 _VIEWS = {slice_, squeeze, expand_dims, reshape, transpose}
 
@@ -198,7 +199,7 @@ def _reading(loop: Eqn, makers: dict[Var, Eqn], fixed: Set[Var]) -> Eqn:
         views = _views(atom, makers, fixed)
         if views and _read_by_entries(rows[number], body):
             base, whole = _taken(views, inputs, consts)
-            taking += [*base, *_row(whole, rows[number], dims.poly(loop.params["index"]))]
+            taking += [*base, *row_of(whole, rows[number], dims.poly(loop.params["index"]), loop.source)]
             del xs[number], rows[number]
     for number in reversed(range(end - nc)):
         views = _views(consts[number], makers, fixed)
@@ -264,9 +265,12 @@ def _taken(views: Sequence[Eqn], inputs: list[Var], consts: list[Atom]) -> tuple
     return eqns, seen
 
 
-def _row(x: Var, row: Var, index: Dim) -> list[Eqn]:
+def row_of(x: Var, row: Var, index: Dim, source: Source | None) -> list[Eqn]:
     """Return the equations of ``row = x[index]``."""
     rest = len(row.shape)
     piece = Var(row.aval.with_shape((1, *row.shape)))
     params = {"start": (index, *(0 for _ in row.shape)), "size": piece.shape, "step": (1,) * (rest + 1)}
-    return [Eqn(slice_, (x,), params, (piece,), None), Eqn(squeeze, (piece,), {"axes": (0,)}, (row,), None)]
+    return [
+        Eqn(slice_, (x,), params, (piece,), source),
+        Eqn(squeeze, (piece,), {"axes": (0,)}, (row,), source),
+    ]

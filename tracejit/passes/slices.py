@@ -25,6 +25,7 @@ __all__ = [
     "merged_slice",
     "merged_update",
     "moved_update",
+    "region_of",
     "written_back",
 ]
 
@@ -162,9 +163,7 @@ def merged_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) 
 def last_update(made_by: MadeBy, x: Atom, v: Atom, start: Shape, step: Steps) -> Atom | None:
     """update(update(x, v), w) -> update(x, w), where both write the same entries."""
     before = made_by(x, slice_update)
-    if before is None or before.operands[1].shape != v.shape:
-        return None
-    if (before.params["start"], before.params["step"]) != (start, step):
+    if before is None or region_of(before) != (start, v.shape, step):
         return None
     return slice_update(before.operands[0], v, start=start, step=step)
 
@@ -178,14 +177,14 @@ def merged_add(
     """
     between: list[Eqn] = []
     region = (start, w.shape, step)
-    while once(x) and (made := made_by(x, slice_add)) is not None and apart(_region_of(made), region):
+    while once(x) and (made := made_by(x, slice_add)) is not None and apart(region_of(made), region):
         between.append(made)
         x = made.operands[0]
     before = made_by(x, slice_update)
     if (
         before is None
         or not once(x)
-        or _region_of(before) != region
+        or region_of(before) != region
         or not _is_zero(made_by, before.operands[1])
     ):
         return None
@@ -195,8 +194,10 @@ def merged_add(
     return result
 
 
-def _region_of(update: Eqn) -> Region:
-    return update.params["start"], update.operands[1].shape, update.params["step"]
+def region_of(eqn: Eqn) -> Region:
+    """Return which entries of an array a slice reads, or an update of a slice writes."""
+    size = eqn.params["size"] if eqn.op is slice_ else eqn.operands[1].shape
+    return eqn.params["start"], size, eqn.params["step"]
 
 
 def _is_zero(made_by: MadeBy, atom: Atom) -> bool:

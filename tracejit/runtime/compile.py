@@ -26,9 +26,8 @@ import numpy as np
 from tracejit.errors import CompileError
 from tracejit.runtime import objects, workspace
 from tracejit.runtime.locks import lock
-from tracejit.runtime.machine_code import Code
 from tracejit.runtime.source_files import content_key, write_source
-from tracejit.runtime.symbols import HELPER, bind, finder
+from tracejit.runtime.symbols import HELPER, PIECE, bind, finder
 
 Layout = Literal["C", "F", "A"]
 
@@ -173,17 +172,12 @@ def public_name(function: Callable[..., Any]) -> str | None:
     return f"{function.__module__}.{function.__qualname__}" if found is function else None
 
 
-_loaded: list[Code] = []
-
-
+@finder(PIECE)
 @finder(HELPER)
-def _load_helper(symbol: str) -> int | None:
-    """Return the address of a plain function that an earlier process compiled."""
-    code = objects.find(symbol)
-    if code is None:
-        return None
-    _loaded.append(code)  # the symbol stays bound as long as the process lives
-    return code.address
+def _load_kept(symbol: str) -> int | None:
+    """Return the address of a plain function or a piece that an earlier process compiled."""
+    code = objects.find_for_good(symbol)
+    return None if code is None else code.address
 
 
 def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -241,8 +235,6 @@ def jit_source(
     try:
         namespace = _executed(source, path, extra)
         namespace |= pieces
-        for part in _parts(namespace, name, pieces):
-            namespace[part] = _jit(numba, no_cpython_wrapper=True)(None)(namespace[part])
         types = tuple(_numba_type(numba, spec) for spec in signature)
         with undisturbed():
             return path, _jit(numba, **options)(types)(namespace[name])
@@ -253,13 +245,6 @@ def jit_source(
             detail=f"{type(error).__name__}: {error}",
             hint="This is a defect of tracejit; please report it with the file above.",
         ) from error
-
-
-def _parts(namespace: Mapping[str, Any], name: str, pieces: Mapping[str, object]) -> list[str]:
-    """Return the functions of a source that are neither its last one nor pieces."""
-    file = namespace[name].__code__.co_filename
-    functions = {n: v for n, v in namespace.items() if isinstance(v, FunctionType) and n not in pieces}
-    return [n for n, v in functions.items() if n != name and v.__code__.co_filename == file]
 
 
 def jit_for_callers(source: str, name: str, extra: Mapping[str, object]) -> Any:

@@ -21,7 +21,7 @@ class Memory:
     Attributes
     ----------
     outputs : int
-        Arrays that are returned; with ``out=`` they are the caller's.
+        Arrays that are returned.
     workspace : int
         Temporaries, and what loops keep for the backward sweep. The memory is kept for later calls.
     grows : bool

@@ -12,14 +12,11 @@ from tracejit.codegen.pieces import Piece
 from tracejit.runtime import compile as door
 from tracejit.runtime import objects
 from tracejit.runtime.locks import lock
-from tracejit.runtime.machine_code import Code
 from tracejit.runtime.source_files import content_key
-from tracejit.runtime.symbols import PIECE, finder
 
 __all__ = ["compile_piece"]
 
 _callers: dict[str, Callable[..., Any]] = {}
-_loaded: list[Code] = []
 
 
 def compile_piece(piece: Piece, functions: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
@@ -49,21 +46,8 @@ def compile_piece(piece: Piece, functions: Mapping[str, Callable[..., Any]]) -> 
 
 def _find(symbol: str) -> tuple[np.dtype[Any], ...] | None:
     """Bind the symbol of a piece whose machine code is kept; return the dtypes of its results."""
-    code = _load(symbol)
+    code = objects.find_for_good(symbol)
     if code is None:
         return None
     importlib.import_module("llvmlite.binding").add_symbol(symbol, code.address)
     return code.results
-
-
-@finder(PIECE)
-def _address(symbol: str) -> int | None:
-    code = _load(symbol)
-    return None if code is None else code.address
-
-
-def _load(symbol: str) -> Code | None:
-    code = objects.find(symbol)
-    if code is not None:
-        _loaded.append(code)  # the symbol stays bound as long as the process lives
-    return code

@@ -6,7 +6,6 @@ its arguments when the type of a call is asked for.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from tracejit.codegen.intrinsics.entry_point import results
+from tracejit.codegen.intrinsics.separate import call_symbol, digest_of
 from tracejit.codegen.object_code import ObjectCode, object_code
 
 __all__ = ["PREFIX", "piece_call"]
@@ -50,25 +50,19 @@ def piece_call(
     def call(typingctx: Any, *arguments: Any) -> Any:
         del typingctx
         kinds = tuple(map(types.unliteral, arguments))
-        symbol = f"{PREFIX}{content}.{hashlib.sha256(str(kinds).encode()).hexdigest()[:16]}"
+        symbol = f"{PREFIX}{content}.{digest_of(kinds)}"
         if symbol not in _known:
             found = find(symbol)
             _known[symbol] = _compile(make(), kinds, symbol, keep) if found is None else found
         result = types.BaseTuple.from_types(tuple(from_dtype(dtype) for dtype in _known[symbol]))
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            convention = context.call_conv
-            kind = convention.get_function_type(result, kinds)
-            function = cgutils.get_or_insert_function(builder.module, kind, symbol)
             unpacked = cgutils.unpack_tuple(builder, values[0], len(kinds))
             given = [
                 context.cast(builder, v, a, k)
                 for a, k, v in zip(signature.args[0], kinds, unpacked, strict=True)
             ]
-            status, value = convention.call_function(builder, function, result, kinds, given)
-            with cgutils.if_unlikely(builder, status.is_error):
-                convention.return_status_propagate(builder, status)
-            return value
+            return call_symbol(context, builder, symbol, result, kinds, given)
 
         return result(types.StarArgTuple(arguments)), generate
 

@@ -51,9 +51,6 @@ def separate(
             keep(symbol, _compile(dispatcher, kinds, symbol))
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            convention = context.call_conv
-            kind = convention.get_function_type(types.none, kinds)
-            function = cgutils.get_or_insert_function(builder.module, kind, symbol)
             unpacked = cgutils.unpack_tuple(builder, values[0], len(kinds))
             given = [
                 _flat(context, builder, a, k, v)
@@ -61,14 +58,30 @@ def separate(
                 else context.cast(builder, v, a, k)
                 for a, k, v in zip(signature.args[0], kinds, unpacked, strict=True)
             ]
-            status, _ = convention.call_function(builder, function, types.none, kinds, given)
-            with cgutils.if_unlikely(builder, status.is_error):
-                convention.return_status_propagate(builder, status)
+            call_symbol(context, builder, symbol, types.none, kinds, given)
             return context.get_dummy_value()
 
         return types.void(types.StarArgTuple(arguments)), generate
 
     return call
+
+
+def call_symbol(  # what a call consists of
+    context: Any, builder: Any, symbol: str, result: Any, kinds: tuple[Any, ...], given: list[Any]
+) -> Any:
+    """Write a call of compiled code by its symbol; what it raises is passed on. Return its result."""
+    convention = context.call_conv
+    kind = convention.get_function_type(result, kinds)
+    function = cgutils.get_or_insert_function(builder.module, kind, symbol)
+    status, value = convention.call_function(builder, function, result, kinds, given)
+    with cgutils.if_unlikely(builder, status.is_error):
+        convention.return_status_propagate(builder, status)
+    return value
+
+
+def digest_of(kinds: tuple[Any, ...]) -> str:
+    """Return what stands for types in a symbol."""
+    return hashlib.sha256(str(kinds).encode()).hexdigest()[:16]
 
 
 def _passed(kind: Any) -> Any:
@@ -81,10 +94,8 @@ def _passed(kind: Any) -> Any:
 
 def _symbol(dispatcher: Any, name: str | None, kinds: tuple[Any, ...]) -> str:
     """Return the name that the machine code for these types has."""
-    digest = hashlib.sha256(str(kinds).encode()).hexdigest()[:16]
-    if name is None:
-        return f"{PREFIX}here.{id(dispatcher):x}.{digest}"
-    return f"{PREFIX}{name}.{digest}"
+    where = f"here.{id(dispatcher):x}" if name is None else name
+    return f"{PREFIX}{where}.{digest_of(kinds)}"
 
 
 def _compile(dispatcher: Any, kinds: tuple[Any, ...], symbol: str) -> ObjectCode:
