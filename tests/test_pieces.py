@@ -241,3 +241,18 @@ def test_statements_of_any_length_are_compared() -> None:
     long = "x" * 100_000
     with mock.patch.object(pieces, "CHUNK", 4):
         assert list(chunks([long, *"ab" * 2_000]))[-1][1] == 4_001
+
+
+def test_memory_that_a_loop_takes_and_gives_back_in_pieces() -> None:
+    def f(x: Array) -> Any:
+        total = 0.0
+        for i in range(5):
+            total = total + np.sum(x[x > 0.1 * i] ** 2) * i
+        return np.sin(total)
+
+    with everything_cut():
+        value, slope = tj.value_and_grad(f)(U1)
+    assert value == pytest.approx(f(U1), rel=1e-13)
+    along = np.cos(np.arange(20.0))
+    rise = (f(U1 + 1e-6 * along) - f(U1 - 1e-6 * along)) / 2e-6
+    np.testing.assert_allclose(np.sum(slope * along), rise, rtol=1e-6)

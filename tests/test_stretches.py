@@ -179,3 +179,21 @@ def test_a_queue_in_an_array(each_mode: str) -> None:
         2 * h
     )
     np.testing.assert_allclose(slope @ along, rise, rtol=1e-7)
+
+
+def test_a_size_that_the_backward_sweep_would_have_to_keep_unrolls_the_loop(each_mode: str) -> None:
+    def f(x: Array, y: Array) -> Any:
+        b, s = np.zeros(9), 0.0
+        for i in range(4):
+            for j in range(4):
+                s = np.tanh(s - 0.4)
+                b[j % 4 :] = b[:0].sum() + 0.5
+                s = s + np.sum(y[i:] * x[i:]) * 0.1
+        return np.sum(b * b) + s
+
+    x, y = np.random.default_rng(0).normal(size=(2, 9))
+    slope = tj.grad(f, argnums=(0, 1))(x, y)
+    for number, along in enumerate(np.eye(2)):
+        dx, dy = along[:, None] * np.cos(np.arange(9.0))
+        rise = (f(x + 1e-6 * dx, y + 1e-6 * dy) - f(x - 1e-6 * dx, y - 1e-6 * dy)) / 2e-6
+        np.testing.assert_allclose(np.sum(slope[number] * (dx + dy)), rise, rtol=1e-7)

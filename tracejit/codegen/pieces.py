@@ -177,9 +177,9 @@ class _Cutter:
         node = statement.node
         return (
             isinstance(node, ast.Return)
-            or bool(_made(statement, "distinct", "grown"))
+            or bool(_made(statement, "distinct", "grown", "mark"))
             or bool(statement.effects.written & self.fixed)
-            or (isinstance(node, ast.Expr) and _called(node) in self.functions)
+            or (isinstance(node, ast.Expr) and _called(node) in {"back", *self.functions})
         )
 
     def _shape(self, statement: Statement) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from tracejit.ops.logic import less
 from tracejit.ops.loop import bind_size, runtime_size
 from tracejit.ops.reduction import size_of
 
-__all__ = ["same_computation", "stretch", "varies"]
+__all__ = ["known_extents", "must_be_known", "same_computation", "stretch", "varies"]
 
 _INDEX = np.dtype(np.int64)
 
@@ -29,7 +32,29 @@ _DEPTH = 16
 _EXPECTED_PART = 4
 """Of an axis, one in so many entries is expected in a stretch where nobody knows."""
 
+
+class _Thread(threading.local):
+    known = False
+
+
+_thread = _Thread()
+
 _BOUND: weakref.WeakKeyDictionary[Builder, list[tuple[Atom, Symbol]]] = weakref.WeakKeyDictionary()
+
+
+@contextmanager
+def known_extents(yes: bool) -> Iterator[None]:
+    """Let traces in this block have no extents that the running tape finds, or let them: then a mask is a constant."""
+    before, _thread.known = _thread.known, yes
+    try:
+        yield
+    finally:
+        _thread.known = before
+
+
+def must_be_known() -> bool:
+    """Return whether the present trace is to have no extents that the running tape finds."""
+    return _thread.known
 
 
 def same_computation(left: Atom, right: Atom) -> bool:

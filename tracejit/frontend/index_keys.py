@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.errors import BroadcastError, IndexingError
 from tracejit.frontend.concrete import guard
-from tracejit.frontend.extents import stretch, varies
+from tracejit.frontend.extents import must_be_known, stretch, varies
 from tracejit.frontend.masks import places_where
 from tracejit.frontend.registry import is_traced, operand, size
 from tracejit.ir import dims
@@ -164,6 +164,8 @@ def _span(part: slice, extent: Dim) -> Span:
     step = 1 if part.step is None else operator.index(part.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
+    if must_be_known():
+        return _settled_span(part, extent, step)
     if not (varies(part.start) or varies(part.stop)):
         with suppress(Undecided):
             return _settled_span(part, extent, step)

@@ -7,16 +7,13 @@ shape of a result, the largest of perhaps no entries) starts the trace again wit
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from tracejit.frontend.concrete import concrete, guard, is_known
-from tracejit.frontend.extents import same_computation
+from tracejit.frontend.extents import must_be_known, same_computation
 from tracejit.ir import dims
 from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Builder, Lit, Var, current
@@ -31,19 +28,13 @@ from tracejit.ops.loop import bind_size, runtime_size
 from tracejit.ops.reduction import size_of
 from tracejit.ops.scan import cumsum
 
-__all__ = ["constant_mask", "constant_masks", "places_where"]
+__all__ = ["constant_mask", "places_where"]
 
 _INDEX = np.dtype(np.int64)
 
 _EXPECTED_PART = 2
 """Of the entries, one in so many is expected to be selected where nobody knows."""
 
-
-class _Thread(threading.local):
-    constant = False
-
-
-_thread = _Thread()
 
 _SELECTED: weakref.WeakKeyDictionary[Builder, list[tuple[Var, tuple[Atom, ...]]]] = (
     weakref.WeakKeyDictionary()
@@ -58,19 +49,9 @@ def constant_mask(mask: Var) -> Any:
     return plain
 
 
-@contextmanager
-def constant_masks(yes: bool) -> Iterator[None]:
-    """Let masks be constants of the traces in this block, or not."""
-    before, _thread.constant = _thread.constant, yes
-    try:
-        yield
-    finally:
-        _thread.constant = before
-
-
 def places_where(mask: Var) -> tuple[Atom, ...]:
     """Return the indices at which a mask holds, in C order: per axis an array of one and the same extent."""
-    if _thread.constant:
+    if must_be_known():
         return tuple(as_atom(p.astype(_INDEX)) for p in np.nonzero(constant_mask(mask)))
     builder = current()
     known = _SELECTED.setdefault(builder, [])

@@ -19,8 +19,8 @@ import numpy as np
 from tracejit.errors import InternalError, NonNumericError, SideEffectWarning, TracejitError, UnsupportedError
 from tracejit.frontend.concrete import Values
 from tracejit.frontend.environment import Environment
+from tracejit.frontend.extents import known_extents
 from tracejit.frontend.looping import unrolled
-from tracejit.frontend.masks import constant_masks
 from tracejit.frontend.pytree import TreeDef, flatten
 from tracejit.frontend.reads import Origin, Reads
 from tracejit.frontend.regions import Specialise
@@ -100,8 +100,9 @@ class SymbolTable:
     ----------
     constants : set of int
         The arguments, by their number, that are whole numbers and constants of this trace.
-    constant_masks : bool
-        Whether masks are constants of this trace, since it asks for how many entries they select.
+    known_extents : bool
+        Whether no extent of this trace is found while it runs, since it asks for one: masks are constants then, and
+        loops unrolled where slices differ.
     """
 
     _NAMES = "nmkpqrstuvw"
@@ -110,7 +111,7 @@ class SymbolTable:
         self._by_extent: dict[int, Symbol] = {}
         self._refinements: list[Mapping[Symbol, Dim]] = []
         self.constants: set[int] = set()
-        self.constant_masks = False
+        self.known_extents = False
 
     def shape(self, extents: Sequence[int]) -> tuple[Dim, ...]:
         """Return the symbolic shape of an input with these extents."""
@@ -137,7 +138,7 @@ def with_symbols(build: Callable[[SymbolTable], T]) -> T:
     table = SymbolTable()
     while True:
         try:
-            with constant_masks(table.constant_masks):
+            with known_extents(table.known_extents):
                 return build(table)
         except Unify as tie:
             table.refine(tie.mapping)
@@ -145,10 +146,14 @@ def with_symbols(build: Callable[[SymbolTable], T]) -> T:
             if wish.integers <= table.constants:
                 raise InternalError("A trace asks for constants that it has.") from None
             table.constants |= wish.integers
-        except Undecided:
-            if table.constant_masks:
-                raise
-            table.constant_masks = True
+        except Undecided as question:
+            if table.known_extents:
+                raise UnsupportedError(
+                    f"The trace has to know a size that only values decide: {question}.",
+                    where=here(),
+                    hint="Let shapes depend on shapes and on integers that are arguments.",
+                ) from None
+            table.known_extents = True
 
 
 def abstract(value: Any, table: SymbolTable) -> Aval:
