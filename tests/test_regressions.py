@@ -408,3 +408,11 @@ def test_regrouped_entries_are_read_after_they_were_written(f: Any) -> None:
     y, weights = np.cos(np.arange(27.0)), np.sin(np.arange(27.0))
     np.testing.assert_array_equal(tj.jit(f)(y), f(y))
     tj.check_grads(lambda y: np.sum(f(y) * weights), (y,))
+
+
+@pytest.mark.parametrize("place", [np.argmax, np.argmin, np.nanargmax])
+def test_the_place_of_the_only_entry(place: Any, each_mode: str) -> None:
+    def f(x: Any) -> Any:
+        return x * (3 + place(x))
+
+    assert tj.value_and_grad(f)(np.array(0.3)) == (0.3 * 3, 3.0)

@@ -13,7 +13,7 @@ from tracejit.ir.dims import Dim
 from tracejit.ir.tape import Atom, Lit
 from tracejit.ops.arithmetic import divide
 from tracejit.ops.base import Op, Reduction, as_atom
-from tracejit.ops.broadcasting import broadcast, convert, reduce_sum
+from tracejit.ops.broadcasting import broadcast, convert, full, reduce_sum
 from tracejit.ops.elementwise import Elementwise, absorb_mul, mul, select
 from tracejit.ops.extrema import maximum
 from tracejit.ops.logic import equal
@@ -172,6 +172,8 @@ class ArgReduction(Op):
         self._register()
 
     def __call__(self, x: Any, *, axes: Axes) -> Atom:
+        if not axes:  # each entry is the only one
+            return full(0, as_atom(x).shape, np.dtype(np.int64))
         result: Atom = self.bind(x, axes=axes)
         return result
 
